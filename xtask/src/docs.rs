@@ -1,4 +1,4 @@
-//! `docs/cli.md`, made from what the binary says of itself.
+//! `docs/cli.md`, generated from the help of the binary.
 
 use std::{fmt::Write as _, fs, process::Command};
 
@@ -44,8 +44,8 @@ fn page(words: &mut Vec<String>, text: &mut String) -> Done {
     Ok(())
 }
 
-/// The first word of each line of the sections that list commands. The top page groups them under
-/// headings of its own.
+/// Returns the first word of each line in the sections that list commands. The top page groups them
+/// under headings of its own.
 fn subcommands(help: &[&str]) -> Vec<String> {
     const OTHERS: [&str; 5] = ["usage", "arguments", "options", "exit", "examples"];
     let mut listed = Vec::new();

@@ -40,7 +40,7 @@ struct Place {
     line: usize,
 }
 
-/// Top-level modules and what each of them uses.
+/// Top-level modules, and the modules that each of them uses.
 #[derive(Debug, Default)]
 struct Modules {
     all: BTreeSet<String>,
@@ -68,7 +68,7 @@ pub(crate) fn complaints(files: &[(String, String)]) -> Vec<String> {
     all
 }
 
-/// The folder of the crate that a file belongs to: `…/src`, or `…/src/bin/<name>`.
+/// Returns the folder of the crate that a file belongs to: `…/src`, or `…/src/bin/<name>`.
 fn source_of(name: &str) -> Option<String> {
     let (package, below) = name.split_once("/src/")?;
     let mut parts = below.split('/');
@@ -78,13 +78,13 @@ fn source_of(name: &str) -> Option<String> {
     })
 }
 
-/// The name of a crate outside of it.
+/// Returns the name by which others import a crate.
 fn crate_name(source: &str) -> String {
     let package = source.split("/src").next().unwrap_or(source);
     package.rsplit('/').next().unwrap_or(package).replace('-', "_")
 }
 
-/// The module that a file is, from the root of its crate; nothing for the root itself.
+/// Returns the module of a file, from the root of its crate; empty for the root itself.
 fn module_of(source: &str, name: &str) -> Vec<String> {
     let below = name.strip_prefix(source).unwrap_or(name).trim_start_matches('/');
     let path = Path::new(below).with_extension("");
@@ -129,7 +129,7 @@ impl Modules {
         modules
     }
 
-    /// The modules that `from` uses, directly or not, each with the one on the way to it.
+    /// Returns the modules that `from` uses, directly or not, each with the one on the way to it.
     fn reached(&self, from: &str) -> BTreeMap<&str, &str> {
         let mut reached = BTreeMap::new();
         let mut waiting = VecDeque::from([from]);
@@ -145,7 +145,8 @@ impl Modules {
         reached
     }
 
-    /// One complaint for each set of modules that use each other, with a shortest cycle of it.
+    /// Returns one complaint for each set of modules that use each other, with a shortest cycle of
+    /// it.
     fn cycles(&self, source: &str) -> Vec<String> {
         let reached: BTreeMap<&str, _> =
             self.edges.keys().map(|from| (from.as_str(), self.reached(from))).collect();
@@ -166,7 +167,7 @@ impl Modules {
         complaints
     }
 
-    /// The way from a module back to itself, edge by edge.
+    /// Returns the way from a module back to itself, edge by edge.
     fn cycle(&self, from: &str, ways: &BTreeMap<&str, &str>) -> String {
         let mut steps = Vec::new();
         let mut to = from;
@@ -209,7 +210,7 @@ impl Modules {
     }
 }
 
-/// The first segment from the root of the crate `name`; nothing where the path leads to another
+/// Returns the first segment from the root of the crate `name`; `None` if the path leads to another
 /// crate.
 fn absolute(module: &[String], segments: &[String], name: &str) -> Option<String> {
     match segments.first()?.as_str() {

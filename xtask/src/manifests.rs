@@ -17,7 +17,7 @@ const KEYS: [&str; 8] = [
 const TAKEN: [&str; 3] = ["harness", "harness-core", "harness-cli"];
 const WORKSPACE: &str = "Cargo.toml";
 
-/// `files` are the tracked files with their text. Those that are no manifest are skipped.
+/// Complains about the manifests among `files`, which are the tracked files with their text.
 pub(crate) fn complaints(files: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     let manifests = files.iter().filter(|(name, _)| name.ends_with("Cargo.toml"));
@@ -58,7 +58,7 @@ pub(crate) fn complaints(files: &[(String, String)]) -> Vec<String> {
     found
 }
 
-/// The lines between a heading and the next one.
+/// Returns the lines between a heading and the next one.
 fn section<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
     let after = text.lines().skip_while(|line| *line != heading).skip(1);
     after.take_while(|line| !line.starts_with('[')).collect()

@@ -1,4 +1,5 @@
-//! Exported type names are unique in the two libraries, so that one name has one meaning.
+//! Checks that exported type names are unique in the two libraries, so that one name has one
+//! meaning.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -7,7 +8,7 @@ use crate::run::{Done, root};
 const CRATES: [&str; 2] = ["harness", "harness_core"];
 const KINDS: [&str; 4] = ["struct", "enum", "trait", "type"];
 
-/// Reads the lists of items that `cargo doc` has just made.
+/// Reads the lists of items that `cargo doc` has just generated.
 pub(crate) fn unique() -> Done {
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| root().join("target"), Into::into);
@@ -24,7 +25,8 @@ pub(crate) fn unique() -> Done {
     Err(format!("exported types share a name:\n  {}", found.join("\n  ")))
 }
 
-/// `pages` are crates with their `all.html`: an entry is `<a href="path/kind.Name.html">`.
+/// Returns the clashes. `pages` are crates with their `all.html`, whose entries are `<a
+/// href="path/kind.Name.html">`.
 fn clashes(pages: &[(&str, String)]) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (krate, page) in pages {

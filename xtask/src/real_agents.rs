@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use crate::run::{Done, answers, cargo, root, run};
 
-/// Exactly these versions are what the adapters are known to understand.
+/// The versions that the adapters are known to support.
 const PACKAGES: [(&str, &str); 4] = [
     ("claude", "@anthropic-ai/claude-code@2.1.325"),
     ("codex", "@openai/codex@0.166.0"),
@@ -12,9 +12,9 @@ const PACKAGES: [(&str, &str); 4] = [
     ("qwen", "@qwen-code/qwen-code@0.24.4"),
 ];
 
-/// Installs what is not there yet, below `target`, and runs the tests that need it. Nothing of the
-/// user's own agents is used: every test has a home of its own, a key that opens nothing and a model
-/// on loopback. Only the installation needs the network.
+/// Installs missing agents below `target`, and runs the tests that need them. The user's own agents
+/// are not used: every test has a home of its own, an invalid key and a model on loopback. Only the
+/// installation needs the network.
 pub(crate) fn test() -> Done {
     let folder = root().join("target/real-agents");
     for (name, package) in PACKAGES {
@@ -32,7 +32,7 @@ pub(crate) fn test() -> Done {
 fn install(folder: &Path, name: &str, package: &str) -> Done {
     let program = folder.join("node_modules/.bin").join(name);
     let version = package.rsplit('@').next().unwrap_or_default();
-    // Even to be asked for their version some of them write there.
+    // Some of them write there even when they only report their version.
     let home = folder.join("home");
     std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     if is_version(&program, version, &home) {
@@ -44,7 +44,7 @@ fn install(folder: &Path, name: &str, package: &str) -> Done {
     }
     eprintln!("{package} is installed into {} by npm", folder.display());
     let mut npm = Command::new("npm");
-    // A registry or a proxy of the user's holds, and nothing else in the home.
+    // The user's registry or proxy is used, and nothing else in the home.
     if let Some(home) = std::env::home_dir() {
         npm.env("NPM_CONFIG_USERCONFIG", home.join(".npmrc"));
     }

@@ -1,4 +1,4 @@
-//! Starting programs from the root of the workspace.
+//! Starts programs from the root of the workspace.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// Runs it in sight of the user; an exit code other than 0 is an error.
+/// Runs it with its output visible. An exit code other than 0 is an error.
 pub(crate) fn run(command: &mut Command) -> Done {
     let said = format!("{command:?}").replace('"', "");
     eprintln!("+ {said}");
@@ -25,13 +25,13 @@ pub(crate) fn run(command: &mut Command) -> Done {
     if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
 }
 
-/// Whether it can be started and says yes.
+/// Returns whether it can be started and succeeds.
 pub(crate) fn answers(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|s| s.success())
 }
 
-/// The release binary, built if need be.
+/// Returns the release binary, and builds it if necessary.
 pub(crate) fn release_binary() -> Result<PathBuf, String> {
     run(cargo().args(["build", "--release", "--package", "harness-supervisor-cli"]))?;
     let target =

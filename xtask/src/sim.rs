@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: the simulator, optimised, since it is worth as much as it has time for.
+//! `cargo xtask sim`: the simulator, optimised, because it finds more the more seeds it runs.
 
 use crate::run::{Done, cargo, run};
 

@@ -1,12 +1,12 @@
 //! The paths that a Rust source file names: `use` items, grouped imports included, and paths in the
-//! code that begin with `crate`, `self`, `super` or the name of the crate. Comments, text and what is
-//! compiled for tests only are left out.
+//! code that begin with `crate`, `self`, `super` or the name of the crate. Comments, text and code
+//! that is compiled only for tests are left out.
 
 /// A path, as its segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourcePath {
     pub(crate) segments: Vec<String>,
-    /// The name that a `use` gives it; the last segment without `as`.
+    /// The name that a `use` gives it, or the last segment without `as`.
     pub(crate) name: String,
     pub(crate) line: usize,
 }
@@ -24,7 +24,7 @@ struct Token {
     line: usize,
 }
 
-/// All paths in `text` that lead somewhere in this crate, which outsiders call `crate_name`.
+/// Returns all paths in `text` that lead into this crate, whose external name is `crate_name`.
 pub(crate) fn paths(text: &str, crate_name: &str) -> Vec<SourcePath> {
     let mut reader = Reader { tokens: tokens(text), at: 0, found: Vec::new() };
     while let Some(token) = reader.tokens.get(reader.at) {
@@ -75,7 +75,7 @@ impl Reader {
         before.is_some_and(|token| token.kind == Kind::Separator)
     }
 
-    /// `#![cfg(test)]`
+    /// Returns whether the attribute is `#![cfg(test)]`.
     fn attribute_is_inner_test(&self) -> bool {
         self.is(1, '!') && self.is(2, '[') && self.says_test(3)
     }
@@ -86,7 +86,7 @@ impl Reader {
             && self.word(ahead + 2) == Some("test")
     }
 
-    /// Steps over an attribute, and over the item behind it where that is for tests only.
+    /// Skips an attribute, and the item after it if that is only for tests.
     fn attribute(&mut self) {
         let is_test = self.is(1, '[') && self.says_test(2);
         self.at += 1;
@@ -101,7 +101,7 @@ impl Reader {
         }
     }
 
-    /// Steps over a group, from its opening to behind its closing symbol.
+    /// Skips a group, from its opening to after its closing symbol.
     fn group(&mut self, open: char, close: char) {
         let mut depth = 0usize;
         while self.at < self.tokens.len() {
@@ -117,7 +117,7 @@ impl Reader {
         }
     }
 
-    /// Steps over an item: to its semicolon, or over its block.
+    /// Skips an item: to its semicolon, or over its block.
     fn item(&mut self) {
         let mut is_use = false;
         while self.at < self.tokens.len() {
@@ -145,7 +145,8 @@ impl Reader {
         }
     }
 
-    /// One tree of a `use` item below `prefix`; ends at a comma, a closing brace or a semicolon.
+    /// Reads one tree of a `use` item below `prefix`. It ends at a comma, a closing brace or a
+    /// semicolon.
     fn tree(&mut self, prefix: &[String]) {
         let mut segments = prefix.to_vec();
         let mut renamed = None;
@@ -214,7 +215,7 @@ impl Reader {
     }
 }
 
-/// Words and symbols; literals, lifetimes and comments are left out.
+/// Returns words and symbols. Literals, lifetimes and comments are left out.
 fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let (mut at, mut line, mut found) = (0, 1, Vec::new());
@@ -260,7 +261,7 @@ fn word(bytes: &[u8], at: usize) -> usize {
     at + length
 }
 
-/// The end of a literal whose prefix ends at `end`: `b"…"`, `r"…"`, `br#"…"#`.
+/// Returns the end of a literal whose prefix ends at `end`: `b"…"`, `r"…"`, `br#"…"#`.
 fn raw_text(bytes: &[u8], at: usize, end: usize) -> Option<usize> {
     let prefix = &bytes[at..end];
     if prefix == b"b" && bytes.get(end) == Some(&b'\'') {
@@ -302,7 +303,7 @@ fn block_comment(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Behind the closing quote of what begins at `start`.
+/// Returns the place after the closing quote of the text that begins at `start`.
 fn quoted(bytes: &[u8], start: usize, quote: u8) -> usize {
     let mut at = start;
     while let Some(byte) = bytes.get(at) {
@@ -315,7 +316,7 @@ fn quoted(bytes: &[u8], start: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// `'a'`, `'\n'` and `'é'` are characters; `'a` and `'static` are lifetimes.
+/// Skips a character such as `'a'` or `'é'`, or a lifetime such as `'a` or `'static`.
 fn lifetime_or_char(bytes: &[u8], at: usize) -> usize {
     let first = bytes.get(at + 1).copied().unwrap_or_default();
     if first == b'\\' || !is_word(first) {

@@ -2,7 +2,7 @@
 
 use crate::run::{Done, answers, cargo, run};
 
-/// The tests proper come last, so that the run ends with their summary.
+/// Runs all checks. The tests come last, so that the run ends with their summary.
 pub(crate) fn test() -> Done {
     run(cargo().args(["build", "--workspace", "--all-targets"]))?;
     run(cargo().args(["check", "--package", "harness-supervisor", "--no-default-features"]))?;

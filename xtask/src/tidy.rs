@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: rules of the house that no compiler checks.
+//! `cargo xtask tidy`: house rules that no compiler checks.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -13,10 +13,10 @@ const TEST_FILE_LINES: usize = 900;
 const ARCHITECTURE_LINES: usize = 260;
 const MAIN_LINES: usize = 20;
 
-/// Crates that ask `Home` where the files of a root are, and the module that knows it.
+/// Crates that use `Home` for the paths of a root's files, and the module that defines them.
 const OUTSIDE_HOME: [&str; 2] = ["crates/harness/src/", "crates/harness-cli/src/"];
 const HOME: &str = "crates/harness/src/home/";
-/// The texts by which a path of our files would be built by hand.
+/// Texts that would build a path of our files by hand.
 const OUR_PATHS: [&str; 3] = ["join(\".harness", "join(\"harness-", "join(\"harness."];
 
 pub(crate) fn tidy() -> Done {
@@ -75,7 +75,7 @@ fn sizes(name: &str, text: &str, complaints: &mut Vec<String>) {
 fn contents(name: &str, text: &str, complaints: &mut Vec<String>) {
     let core = name.starts_with("crates/harness-core/src/");
     let product = name.ends_with(".rs") && !is_test(name) && !name.starts_with("xtask/");
-    // Put together here so that this file does not complain about itself.
+    // These are concatenated so that this file does not complain about itself.
     let sleeps = ["thread::sl", "eep("].concat();
     let homes = ["/wo", "rk/"].concat();
     let tests_from = text.lines().position(|line| line == "#[cfg(test)]").unwrap_or(usize::MAX);

@@ -5,7 +5,7 @@
 struct Word {
     text: &'static str,
     instead: &'static str,
-    /// Only in names that end like this; every kind of file if it is empty.
+    /// The end of the names of files in which it is refused; empty for every kind of file.
     ending: &'static str,
 }
 
@@ -15,7 +15,7 @@ const WORDS: &[Word] = &[
     Word { text: "mended", instead: "fixed", ending: "" },
     Word { text: "whoever", instead: "a noun: the caller, the next writer", ending: "" },
     Word { text: "its words", instead: "its output, its message", ending: "" },
-    Word { text: "is told", instead: "receives, gets", ending: ".md" },
+    Word { text: "is told", instead: "receives, gets", ending: "" },
     Word { text: "hears", instead: "receives, learns", ending: ".md" },
     Word { text: "not let in", instead: "not signed in", ending: "" },
 ];
@@ -23,6 +23,9 @@ const WORDS: &[Word] = &[
 /// Doc comments that are not sentences.
 const ONE_WORD: [&str; 8] =
     ["Which.", "Whose.", "How.", "What.", "Why.", "Who.", "When.", "Where."];
+
+/// First words of doc comments that ask for something instead of naming it.
+const QUESTIONS: [&str; 4] = ["Which", "Whose", "Who", "Whoever"];
 
 /// The list itself, which names all of them.
 const OWN: &str = "xtask/src/words.rs";
@@ -52,6 +55,8 @@ pub(crate) fn complaints(name: &str, text: &str) -> Vec<String> {
         let doc = comment.strip_prefix("/// ").or_else(|| comment.strip_prefix("//! "));
         if doc.is_some_and(|doc| ONE_WORD.contains(&doc)) {
             complain("a comment is a sentence, or it is absent".to_owned());
+        } else if let Some(word) = doc.and_then(question) {
+            complain(format!("a comment does not begin with {word:?}: name the thing itself"));
         }
     }
     found
@@ -63,7 +68,13 @@ impl Word {
     }
 }
 
-/// Whether `word` is in `line` and is not a part of a longer word or of an identifier.
+/// Returns the first word of a comment if it is one of [`QUESTIONS`].
+fn question(doc: &str) -> Option<&str> {
+    let first = doc.split(|c: char| !c.is_alphanumeric()).next()?;
+    QUESTIONS.contains(&first).then_some(first)
+}
+
+/// Returns whether `word` is in `line` and is not a part of a longer word or of an identifier.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -106,14 +117,32 @@ mod tests {
 
     #[test]
     fn a_doc_comment_of_one_word_is_no_sentence() {
-        let text = "/// Which.\nname: String,\n/// Which of them it is.\nof: u8,\n";
-        assert_eq!(lines("crates/harness/src/lib.rs", text), ["1"]);
+        let text =
+            "/// How.\nname: String,\n/// How many there are.\nof: u8,\n/// Which.\nit: u8,\n";
+        assert_eq!(lines("crates/harness/src/lib.rs", text), ["1", "5"]);
+    }
+
+    #[test]
+    fn a_doc_comment_does_not_begin_with_a_question() {
+        let cases = [
+            ("/// Which of them it is.", true),
+            ("    /// Who's at work.", true),
+            ("//! Whose it is.", true),
+            ("/// Whether it is at work.", false),
+            ("/// which is a part of a sentence.", false),
+            ("// Which of them it is.", false),
+            ("/// The run, and who drives it.", false),
+        ];
+        for (line, refused) in cases {
+            let expected: &[&str] = if refused { &["1"] } else { &[] };
+            assert_eq!(lines("crates/harness/src/lib.rs", line), expected, "{line}");
+        }
     }
 
     #[test]
     fn some_words_are_refused_in_pages_only() {
-        assert_eq!(lines("docs/hooks.md", "The agent is told so.\n"), ["1"]);
-        assert!(lines("crates/harness/src/lib.rs", "// The agent is told so.\n").is_empty());
+        assert_eq!(lines("docs/hooks.md", "The agent hears it.\n"), ["1"]);
+        assert!(lines("crates/harness/src/lib.rs", "worker.hears(command);\n").is_empty());
         assert!(lines("crates/harness/tests/frames/run.frames", "can not\n").is_empty());
     }
 

@@ -1,4 +1,4 @@
-//! The client of a root, with what this program knows of its surroundings: the environment, the
+//! The client of a root, with the surroundings that this program knows: the environment, the
 //! configuration, trust, secrets, and the role of this process.
 
 use std::{
@@ -42,11 +42,11 @@ const TIMEOUT: &str = "HARNESS_TIMEOUT";
 
 pub(crate) type CommandClient<'a> = Client<CommandCaller<'a>>;
 
-/// A command, or a call of a tool, as the library sees it.
+/// The caller of a command or of a tool, for the library.
 pub(crate) struct CommandCaller<'a> {
     invocation: &'a Invocation,
     root: &'a StateRoot,
-    /// Called where a ledger was made.
+    /// Called when a ledger was created.
     made: fn(&Environment, &StateRoot),
 }
 
@@ -68,7 +68,8 @@ impl Caller for CommandCaller<'_> {
         warn(text);
     }
 
-    /// Commands whose permission depends on more than the request ask for it before.
+    /// Checks the permission. Commands whose permission depends on more than the request check it
+    /// earlier.
     fn permit(&self, operation: Operation, holder: Option<&Holder>) -> Result<(), Refused> {
         use Operation as O;
         let permitted = match (operation, holder) {
@@ -110,13 +111,13 @@ impl Caller for CommandCaller<'_> {
     }
 }
 
-/// Where the rules of claims are kept.
+/// Returns the store of the rules of claims.
 pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
     let folder = Outside::of_root(root.path(), &env.state_home()?);
     Ok(ClaimRules::in_folder(&folder.claims()))
 }
 
-/// Where git's settings at claims are recorded.
+/// Returns the folder in which git's settings at claims are recorded.
 pub(crate) fn settings_folder(env: &Environment, root: &StateRoot) -> Result<PathBuf> {
     let folder = Outside::of_root(root.path(), &env.state_home()?);
     Ok(folder.settings())
@@ -146,7 +147,7 @@ impl Invocation {
         Ok(options)
     }
 
-    /// What the log should say where other files are protected than at the last claim.
+    /// Returns the remark for the log if other files are protected than at the last claim.
     pub(crate) fn compare_protected(
         &self,
         root: &StateRoot,
@@ -159,14 +160,14 @@ impl Invocation {
         })
     }
 
-    /// Where checks run, unless a claim says otherwise.
+    /// Returns the directory in which checks run, unless a claim names another.
     pub(crate) fn worktree(&self, root: &StateRoot) -> PathBuf {
         let named = self.env.path("HARNESS_WORKTREE").map(PathBuf::from);
         let found = named.or_else(|| glance::top_level(root.path()));
         found.unwrap_or_else(|| root.path().to_owned())
     }
 
-    /// How a daemon is started that ends by itself.
+    /// Returns the command that starts a daemon which ends by itself.
     pub(crate) fn launch(&self) -> Result<Launch> {
         let mut launch = Launch::of(std::env::current_exe()?);
         if let Some(seconds) = self.seconds(TIMEOUT)? {
@@ -175,7 +176,7 @@ impl Invocation {
         Ok(launch)
     }
 
-    /// One operation of a client of `root`.
+    /// Performs one operation of a client of `root`.
     pub(crate) fn with_client<T>(
         &self,
         root: &StateRoot,
@@ -184,7 +185,7 @@ impl Invocation {
         self.with_options(root, self.client_options(root)?, operation)
     }
 
-    /// One operation on a task. Where there is no such task, the failure names a similar one.
+    /// Performs one operation on a task. If there is no such task, the failure names a similar one.
     pub(crate) fn with_client_of_task<T>(
         &self,
         root: &StateRoot,
@@ -205,7 +206,7 @@ impl Invocation {
         })
     }
 
-    /// The same with other options.
+    /// Performs the same with other options.
     pub(crate) fn with_options<T>(
         &self,
         root: &StateRoot,
@@ -215,7 +216,7 @@ impl Invocation {
         self.perform(CommandCaller { invocation: self, root, made: |_, _| {} }, options, operation)
     }
 
-    /// The same for an operation that may make a ledger.
+    /// Performs the same for an operation that may create a ledger.
     pub(crate) fn with_maker<T>(
         &self,
         root: &StateRoot,
@@ -241,7 +242,7 @@ impl Invocation {
         })
     }
 
-    /// Hints that depend on where this process runs.
+    /// Adds hints that depend on the place where this process runs.
     fn failed(&self, why: ClientError) -> Failure {
         match why {
             ClientError::Forbidden { verb } => {
@@ -259,10 +260,11 @@ impl Invocation {
     }
 }
 
-/// The tool of `harness mcp` that asks people; the others that change something have the name of a verb.
+/// The tool of `harness mcp` that asks people. The other tools that change something have the name
+/// of a verb.
 pub(crate) const ASK_TOOL: &str = "ask_user";
 
-/// The tool that an agent of a run calls where its sandbox forbids sockets.
+/// Returns the tool that an agent of a run calls if its sandbox forbids sockets.
 fn tool_for(verb: Verb) -> Option<&'static str> {
     match verb {
         Verb::Ask => Some(ASK_TOOL),
@@ -272,7 +274,7 @@ fn tool_for(verb: Verb) -> Option<&'static str> {
         | Verb::TaskClaim
         | Verb::TaskComplete
         | Verb::TaskFail => Some(verb.name()),
-        // A checkpoint renews the claim too.
+        // A checkpoint also renews the claim.
         Verb::TaskRenew => Some(Verb::TaskCheckpoint.name()),
         Verb::Ping
         | Verb::GetState
@@ -295,7 +297,7 @@ fn tool_for(verb: Verb) -> Option<&'static str> {
     }
 }
 
-/// What to say of a host that does not understand this version, or is not understood.
+/// Returns the message about a host that does not understand this version, or is not understood.
 fn other_version(client: &mut CommandClient<'_>, why: &ClientError) -> Option<String> {
     match why {
         ClientError::Strange => {}
@@ -308,7 +310,7 @@ fn other_version(client: &mut CommandClient<'_>, why: &ClientError) -> Option<St
     }
 }
 
-/// What to say of a host of another version.
+/// Returns the message about a host of another version.
 fn differs(pong: &Pong) -> Option<String> {
     let own = env!("CARGO_PKG_VERSION");
     let Pong { pid, version, protocol, .. } = pong;

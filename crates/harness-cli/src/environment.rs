@@ -1,5 +1,4 @@
-//! The variables that this process was started with, read in one place so that tests can bring
-//! their own.
+//! The variables of this process, read in one place so that tests can supply their own.
 
 use std::{
     collections::HashMap,
@@ -9,7 +8,7 @@ use std::{
 
 use crate::failure::{Failure, Result};
 
-/// Variables by name. One that is set to nothing counts as not set, as everywhere in shells.
+/// Variables by name. An empty variable counts as not set, as is usual in shells.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment(HashMap<OsString, OsString>);
 
@@ -24,14 +23,15 @@ impl Environment {
         Self(set.map(|(name, value)| (name.into(), value.into())).collect())
     }
 
-    /// The same with one variable more, or another value of it.
+    /// Returns the same with this variable set.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut all = self.0.clone();
         all.insert(name.into(), value.into());
         Self(all)
     }
 
-    /// With what entries of the form `NAME=value` set; others change nothing.
+    /// Returns the same with the variables of entries such as `NAME=value`. Other entries change
+    /// nothing.
     pub(crate) fn and(&self, entries: &[String]) -> Self {
         let mut all = self.0.clone();
         let set = entries.iter().filter_map(|entry| entry.split_once('='));
@@ -43,7 +43,7 @@ impl Environment {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
-    /// Of all variables that are set and whose names are text.
+    /// Returns the names of all variables that are set and whose names are text.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         self.0.keys().filter_map(|name| name.to_str().map(str::to_owned))
     }
@@ -52,7 +52,7 @@ impl Environment {
         self.get(name).map(Path::new)
     }
 
-    /// A variable that must be text.
+    /// Returns a variable that must be text.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&str>> {
         let value = self.get(name);
         let text = value.map(|value| {
@@ -63,13 +63,13 @@ impl Environment {
         text.transpose()
     }
 
-    /// `~/.config`, or where XDG_CONFIG_HOME says. None where there is no home: then there is no
-    /// personal configuration, which is no error.
+    /// Returns `~/.config`, or the directory in XDG_CONFIG_HOME; `None` if there is no home. There
+    /// is no personal configuration then, which is no error.
     pub(crate) fn config_home(&self) -> Option<PathBuf> {
         self.base("XDG_CONFIG_HOME", ".config")
     }
 
-    /// `~/.local/state`, or where XDG_STATE_HOME says.
+    /// Returns `~/.local/state`, or the directory in XDG_STATE_HOME.
     pub(crate) fn state_home(&self) -> Result<PathBuf> {
         self.base("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
             Failure::config("neither HOME nor XDG_STATE_HOME is set to an absolute path")
@@ -77,8 +77,8 @@ impl Environment {
         })
     }
 
-    /// Relative paths are ignored, as the XDG specification asks for: what they mean would change
-    /// with the working directory.
+    /// Returns a base directory. Relative paths are ignored, as the XDG specification requires,
+    /// because their meaning depends on the working directory.
     fn base(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         let absolute = |name| self.path(name).filter(|path| path.is_absolute());
         absolute(variable)

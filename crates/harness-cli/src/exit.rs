@@ -1,10 +1,10 @@
-//! How a command ends, as the number that scripts see.
+//! The end of a command, as the number that scripts see.
 
 /// The exit codes of every command. They are a promise to scripts: a number never changes its
 /// meaning, and a command ends with no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitCode {
-    /// All that was asked for is done.
+    /// Everything that was requested is done.
     Done = 0,
     /// It failed, or another session holds the lock.
     Error = 1,

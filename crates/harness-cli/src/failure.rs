@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked: said once, in one form, in one place.
+//! The failure of a command, which is reported once, in one form, in one place.
 
 use std::{fmt, io, path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// What went wrong (a fragment that names the file and the field) and what to do next.
+/// The problem (a fragment that names the file and the field) and the hints about what to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
@@ -23,16 +23,16 @@ pub(crate) struct Failure {
     pub(crate) hints: Vec<String>,
 }
 
-/// What sort of failure it is, which is to say who can fix it.
+/// The kind of a failure, which determines who can fix it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Error,
     Usage,
     Config,
-    /// Somebody wanted us to end before it was done.
+    /// A request to end came before it was done.
     Interrupted,
-    /// The reader of our standard output went away (`harness log | head`). Nobody is left to be
-    /// told, and nothing is wrong.
+    /// The reader of our standard output is gone (`harness log | head`). That is no problem, and
+    /// nothing can read a message.
     OutputClosed,
 }
 
@@ -53,33 +53,34 @@ impl Failure {
         Self { kind, error: error.into(), hints: Vec::new() }
     }
 
-    /// Something did not work.
+    /// Returns a failure of an operation.
     pub(crate) fn error(error: impl Into<String>) -> Self {
         Self::new(Kind::Error, error)
     }
 
-    /// The arguments contradict each other in a way that clap cannot see.
+    /// Returns a failure about arguments that contradict each other in a way that clap cannot see.
     pub(crate) fn usage(error: impl Into<String>) -> Self {
         Self::new(Kind::Usage, error)
     }
 
-    /// A person must fix a file or a setting before this can work.
+    /// Returns a failure that a person must fix in a file or a setting.
     pub(crate) fn config(error: impl Into<String>) -> Self {
         Self::new(Kind::Config, error)
     }
 
-    /// An operation on a file failed: `verb` as in "read", "write".
+    /// Returns a failure of an operation on a file. `verb` is a word such as "read" or "write".
     pub(crate) fn file(verb: &str, path: &Path, why: &io::Error) -> Self {
         Self::error(format!("cannot {verb} {}: {why}", path.display()))
     }
 
-    /// What to do next; several are printed in the order in which they were given.
+    /// Adds a hint about what to do next. Several are printed in the order in which they were
+    /// added.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Says it on standard error. That can fail too, and then nothing is listening.
+    /// Prints the failure on standard error. If that fails too, nothing is listening.
     pub(crate) fn report(&self, paint: Paint) -> ExitCode {
         if self.kind != Kind::OutputClosed {
             let mut text = format!("{} {}\n", paint.error("Error:"), visible(&self.error));
@@ -101,7 +102,7 @@ impl fmt::Display for Failure {
 impl From<io::Error> for Failure {
     fn from(why: io::Error) -> Self {
         match DiskError::of(&why) {
-            // Something stands where a file of ours belongs: only a person can tell what it is.
+            // Something else has the place of a file of harness. Only a person knows what it is.
             Some(DiskError::Intruder { .. }) => Self::config(why.to_string()),
             Some(DiskError::Failed { .. }) | None => Self::error(why.to_string()),
         }
@@ -112,7 +113,7 @@ impl From<harness::store::RunStoreError> for Failure {
     fn from(why: harness::store::RunStoreError) -> Self {
         use harness::store::RunStoreError as E;
         match &why {
-            // Only a person can tell what is to become of the file.
+            // Only a person can decide what happens to the file.
             E::NotOurs { .. } | E::Newer { .. } | E::Unsafe { .. } | E::BadValue { .. } => {
                 Self::config(why.to_string())
             }
@@ -121,7 +122,7 @@ impl From<harness::store::RunStoreError> for Failure {
             | E::Exists { .. }
             | E::NoParent { .. }
             | E::Failed { .. } => Self::error(why.to_string()),
-            // The library may add further ones.
+            // The library may add variants.
             _ => Self::error(why.to_string()),
         }
     }
@@ -140,7 +141,7 @@ impl From<harness::project::RunError> for Failure {
             E::Attempt { ref parent, .. } => Self::error(why.to_string())
                 .hint(format!("resume that one: `harness run --resume --run-id {parent}`")),
             E::Succeeded { .. } | E::Gone { .. } => Self::error(why.to_string()),
-            // The library may add further ones.
+            // The library may add variants.
             _ => Self::error(why.to_string()),
         }
     }
@@ -212,13 +213,13 @@ impl From<NotDone> for Failure {
 
 impl From<Refused> for Failure {
     fn from(Refused { message, fault, hints, .. }: Refused) -> Self {
-        // What the host stopped by itself nobody stopped here.
+        // A stop by the host is no interrupt of this process.
         let kind = if fault == Fault::Config { Kind::Config } else { Kind::Error };
         Self { kind, error: message, hints }
     }
 }
 
-/// For the wire.
+/// Converts a failure for the wire.
 impl From<Failure> for Refused {
     fn from(Failure { kind, error, hints }: Failure) -> Self {
         let (fault, code) = match kind {

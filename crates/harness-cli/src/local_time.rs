@@ -1,4 +1,4 @@
-//! Times for people: in the zone of the user, and short. Files and `--json` have UTC.
+//! Times for people, short and in the zone of the user. Files and `--json` use UTC.
 
 use harness_core::Timestamp;
 use jiff::{Zoned, tz::TimeZone};
@@ -8,13 +8,13 @@ fn local(time: Timestamp) -> Option<Zoned> {
     Some(time.to_zoned(TimeZone::system()))
 }
 
-/// The time of day: `15:04:05`.
+/// Returns the time of day: `15:04:05`.
 pub(crate) fn clock(time: Timestamp) -> String {
     let time = local(time).map(|t| format!("{:02}:{:02}:{:02}", t.hour(), t.minute(), t.second()));
     time.unwrap_or_default()
 }
 
-/// A moment near `now`: `15:04`, and with its date where that is another day: `Nov 17, 15:04`.
+/// Returns a moment near `now`: `15:04`, or with the date if it is another day: `Nov 17, 15:04`.
 pub(crate) fn moment(time: Timestamp, now: Timestamp) -> String {
     let Some((time, now)) = local(time).zip(local(now)) else { return time.to_string() };
     let clock = format!("{:02}:{:02}", time.hour(), time.minute());

@@ -1,4 +1,4 @@
-//! A line of the log as a person sees it: the text of the file, coloured by its type.
+//! A line of the log for a person: the text of the file, coloured by its type.
 
 use std::fmt::{self, Display};
 
@@ -28,7 +28,7 @@ impl Display for Painted<'_> {
     }
 }
 
-/// The same for a person who watches a run: the time of day where they are, and no session.
+/// A line for a person who watches a run: the local time of day, and no session.
 pub(crate) struct Watched<'a> {
     pub(crate) line: &'a str,
     pub(crate) paint: Paint,
@@ -44,14 +44,15 @@ impl Display for Watched<'_> {
 }
 
 impl Watched<'_> {
-    /// Whether the line is about the session itself. The end of a run tells a person the same in words.
+    /// Returns whether the line is about the session itself. The end of a run reports the same to a
+    /// person.
     pub(crate) fn is_bookkeeping(&self) -> bool {
         let kind = LogLine::parse(self.line).map(|parsed| parsed.kind);
         matches!(kind, Some(Kind::Lock | Kind::Stats))
     }
 }
 
-/// Time and session, then the type, then the rest.
+/// The parts of a line: time and session, then the type, then the rest.
 struct Parts<'a> {
     parsed: LogLine,
     head: &'a str,
@@ -67,7 +68,7 @@ impl<'a> Parts<'a> {
         Some(Self { head: line.get(..end)?, tail, parsed })
     }
 
-    /// The type and the rest.
+    /// Writes the type and the rest.
     fn write(&self, f: &mut fmt::Formatter<'_>, paint: Paint) -> fmt::Result {
         let (kind, tail) = (self.parsed.kind, one_line(self.tail));
         let style = style(kind);

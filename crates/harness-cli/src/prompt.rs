@@ -1,4 +1,5 @@
-//! Questions to the person at the terminal. They go to standard error: standard output is data.
+//! Questions to the person at the terminal. They go to standard error, because standard output is
+//! data.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -10,7 +11,7 @@ pub(crate) enum Answer {
     No,
 }
 
-/// Whether there is somebody to ask.
+/// Whether there is a person to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     Person,
@@ -27,12 +28,13 @@ impl Audience {
     }
 }
 
-/// Asks `question [y/N]`. All but a clear yes, the end of input too, is a no.
+/// Asks `question [y/N]`. Anything but a clear yes is a no, including the end of input.
 pub(crate) fn confirm(question: &str) -> Result<Answer> {
     confirm_or(question, Answer::No)
 }
 
-/// The same where an empty line means `usual`, which the question shows: `[Y/n]` or `[y/N]`.
+/// Asks a question for which an empty line means `usual`. The question shows that as `[Y/n]` or
+/// `[y/N]`.
 pub(crate) fn confirm_or(question: &str, usual: Answer) -> Result<Answer> {
     let choices = match usual {
         Answer::Yes => "[Y/n]",
@@ -44,7 +46,7 @@ pub(crate) fn confirm_or(question: &str, usual: Answer) -> Result<Answer> {
     Ok(answer(&line, usual))
 }
 
-/// Asks for a line of text; the end of input is an empty one.
+/// Asks for a line of text. The end of input counts as an empty line.
 pub(crate) fn ask(question: &str) -> Result<String> {
     write!(io::stderr(), "{} ", visible(question))?;
     let mut line = String::new();
@@ -55,7 +57,8 @@ pub(crate) fn ask(question: &str) -> Result<String> {
 fn answer(line: &str, usual: Answer) -> Answer {
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Answer::Yes,
-        // A line that was typed; the end of input has none, and is nobody's yes.
+        // This is an empty line that was typed. The end of input has no line at all, and must not
+        // count as a yes.
         "" if !line.is_empty() => usual,
         _ => Answer::No,
     }

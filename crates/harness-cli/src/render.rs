@@ -1,6 +1,6 @@
-//! What goes to standard output: data and nothing else, coloured only for a person.
+//! Standard output: data and nothing else, coloured only for a person.
 //!
-//! Every command writes through [`Out`]; `println!` would panic on a closed pipe.
+//! Every command writes through [`Out`], because `println!` would panic on a closed pipe.
 
 use std::{
     borrow::Cow,
@@ -47,7 +47,7 @@ impl Paint {
 pub(crate) struct Out {
     stdout: BufWriter<Stdout>,
     paint: Paint,
-    /// A person looks at it: documents are indented.
+    /// Whether a person reads it. Documents are indented then.
     terminal: bool,
 }
 
@@ -66,13 +66,13 @@ impl Out {
         writeln!(self.stdout, "{text}").map_err(closed)
     }
 
-    /// Bytes as they are, for what is already laid out (a schema, a man page, a script).
+    /// Writes bytes unchanged, for text with a layout of its own (a schema, a man page, a script).
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<()> {
         self.stdout.write_all(bytes).map_err(closed)
     }
 
-    /// One JSON document: the fields of `content` after `"version": 1`. Indented on a terminal, one
-    /// line elsewhere.
+    /// Writes one JSON document: the fields of `content` after `"version": 1`. It is indented on a
+    /// terminal, and one line elsewhere.
     pub(crate) fn document(&mut self, content: &impl Serialize) -> Result<()> {
         let mut document = Map::new();
         document.insert("version".to_owned(), 1.into());
@@ -83,7 +83,7 @@ impl Out {
         self.json(&document)
     }
 
-    /// The same for a document that brings its own `version`.
+    /// Writes a document that has its own `version`.
     pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<()> {
         if self.terminal {
             let text = serde_json::to_string_pretty(document)?;
@@ -94,7 +94,7 @@ impl Out {
         }
     }
 
-    /// The same for a document that writes itself, on one line, because it may be large.
+    /// Writes a document that writes itself, on one line, because it may be large.
     pub(crate) fn streamed_json(
         &mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -109,7 +109,7 @@ impl Out {
         self.line(visible_json(&text))
     }
 
-    /// The same as one line of a stream of documents.
+    /// Writes such a document as one line of a stream of documents.
     pub(crate) fn streamed_line(
         &mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -120,7 +120,7 @@ impl Out {
         self.line(if self.terminal { visible_json(&text) } else { text })
     }
 
-    /// One line of a stream of JSON objects.
+    /// Writes one line of a stream of JSON objects.
     pub(crate) fn json_line(&mut self, object: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(object)?;
         self.line(if self.terminal { visible_json(&text) } else { Cow::Borrowed(&*text) })
@@ -135,7 +135,7 @@ impl Out {
         table.lines(paint).try_for_each(|line| self.line(line))
     }
 
-    /// Hands on what is buffered: at the end, and before anything that takes time.
+    /// Writes the buffer out: at the end, and before anything that takes time.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.stdout.flush().map_err(closed)
     }
@@ -148,13 +148,13 @@ fn closed(why: io::Error) -> Failure {
     }
 }
 
-/// Columns as wide as their widest cell, two spaces apart, no trailing blanks.
+/// Columns as wide as their widest cell, two spaces apart, without trailing blanks.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Text that is shown in a style.
+/// A text with its style.
 #[derive(Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -201,12 +201,13 @@ impl Table {
     }
 }
 
-/// Characters, which is the width on a terminal for all but East Asian text and emoji.
+/// Returns the number of characters, which is the width on a terminal except for East Asian text
+/// and emoji.
 fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `1 task`, `2 tasks`.
+/// Returns a count such as `1 task` or `2 tasks`.
 pub(crate) fn tasks(count: usize) -> String {
     if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
 }

@@ -1,4 +1,4 @@
-//! The state root: the directory that holds the ledger and everything of ours.
+//! The state root: the directory that contains the ledger and all other files of harness.
 
 use std::{
     fs,
@@ -19,20 +19,21 @@ use crate::{
 pub(crate) const LEDGER: &str = Home::LEDGER;
 pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
 
-/// How far above an agent's directory a hook looks for a ledger.
+/// The number of parents of an agent's directory that a hook searches for a ledger.
 const HOOK_PARENTS: usize = 8;
 
-/// A canonical path. Found once per command and handed on: no one else searches.
+/// A canonical path. It is found once per command and passed on, so that nothing else searches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StateRoot(PathBuf);
 
 impl StateRoot {
-    /// The root of a ledger that exists, or of which something is left: what HARNESS_STATE_ROOT pins,
-    /// else the nearest directory from HARNESS_WORKTREE or `start` upward that has one.
+    /// Returns the root of a ledger that exists, or that left traces. That is the pin in
+    /// HARNESS_STATE_ROOT, or else the nearest directory with one from HARNESS_WORKTREE or `start`
+    /// upward.
     pub(crate) fn discover(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
             let root = pinned_root(pinned)?;
-            // A wrong pin must never work on another ledger, so nothing else is searched.
+            // A wrong pin must never select another ledger, so nothing else is searched.
             return if is_root(env, &root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
         }
         let start = canonical(start)?;
@@ -46,8 +47,8 @@ impl StateRoot {
         })
     }
 
-    /// Where `init` makes a ledger: the pin, else the top level of the git work tree around
-    /// HARNESS_WORKTREE or `start`, else that directory.
+    /// Returns the place where `init` creates a ledger: the pin, else the top level of the git work
+    /// tree around HARNESS_WORKTREE or `start`, else that directory.
     pub(crate) fn for_init(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
             return Ok(Self(pinned_root(pinned)?));
@@ -57,8 +58,8 @@ impl StateRoot {
         Ok(Self(top.unwrap_or(&start).to_owned()))
     }
 
-    /// The root that a daemon serves, whether it has a ledger yet or not: the one it is told, else as
-    /// seen from its work tree.
+    /// Returns the root that a daemon serves, with or without a ledger: the one in its arguments,
+    /// else the one that it finds from its work tree.
     pub(crate) fn to_serve(
         env: &Environment,
         told: Option<&Path>,
@@ -73,9 +74,9 @@ impl StateRoot {
         }
     }
 
-    /// The root that a hook is about: the pin, the project of the agent, or where the agent is. The
-    /// last two may be below the root, but not far. A pin without a ledger is no error here: an
-    /// agent's hooks are called in every project.
+    /// Returns the root that a hook is about: the pin, the project of the agent, or the agent's
+    /// directory. The last two may be below the root, but not far. A pin without a ledger is no
+    /// error here, because an agent's hooks are called in every project.
     pub(crate) fn for_hook(env: &Environment, cwd: Option<&Path>, start: &Path) -> Option<Self> {
         let pinned = env.path(PIN).and_then(|pinned| pinned.canonicalize().ok());
         if let Some(root) = pinned.filter(|root| holds_ledger(root)) {
@@ -88,8 +89,9 @@ impl StateRoot {
         })
     }
 
-    /// The same for what concerns a session and not a ledger: without a ledger, where `init` would make
-    /// one. An agent may change its directory, so the project that it was started in comes first.
+    /// Returns the root for matters of a session, which needs no ledger: without a ledger it is the
+    /// place where `init` would create one. An agent may change its directory, so the project that
+    /// it was started in comes first.
     pub(crate) fn for_session(env: &Environment, cwd: Option<&Path>, start: &Path) -> Option<Self> {
         Self::for_hook(env, cwd, start).or_else(|| {
             let start = env.path("CLAUDE_PROJECT_DIR").or(cwd).unwrap_or(start);
@@ -105,13 +107,13 @@ impl StateRoot {
         Home::of(&self.0).ledger()
     }
 
-    /// Where its files are.
+    /// Returns the paths of its files.
     pub(crate) fn home(&self) -> Home<'_> {
         Home::of(&self.0)
     }
 
-    /// A directory of ours below `.harness`, made if it is not there. `.harness` brings its own
-    /// `.gitignore`, so that nothing in it ever makes a work tree dirty.
+    /// Returns a directory below `.harness`, and creates it if it is missing. `.harness` contains
+    /// its own `.gitignore`, so that nothing in it makes a work tree dirty.
     pub(crate) fn own_directory(&self, name: &str) -> Result<PathBuf> {
         RealDisk::open(&self.0)?.ensure_home()?;
         let directory = Home::of(&self.0).folder().join(name);
@@ -120,7 +122,7 @@ impl StateRoot {
     }
 }
 
-/// The work tree that a worker was given, if it is there.
+/// Returns the work tree of a worker, if it exists.
 fn named_worktree(env: &Environment) -> Option<PathBuf> {
     env.path("HARNESS_WORKTREE")?.canonicalize().ok()
 }
@@ -138,14 +140,14 @@ fn pinned_root(pinned: &Path) -> Result<PathBuf> {
     })
 }
 
-/// A ledger that is a link or no file at all still marks the root: to look further up would work on
-/// another ledger, and opening this one reports what is wrong with it.
+/// Returns whether there is a ledger. A link or another kind of file still marks the root: a search
+/// further up would find another ledger, and opening this one reports the problem.
 fn holds_ledger(directory: &Path) -> bool {
     fs::symlink_metadata(Home::of(directory).ledger()).is_ok()
 }
 
-/// Whether there is a ledger, or what is left of one that is gone: its backup or its journal. To settle
-/// for a ledger further up would work on another one.
+/// Returns whether there is a ledger, or a trace of a lost one: its backup or its journal. A search
+/// further up would find another ledger.
 fn is_root(env: &Environment, directory: &Path) -> bool {
     holds_ledger(directory)
         || fs::symlink_metadata(Home::of(directory).backup()).is_ok()
@@ -198,7 +200,7 @@ mod tests {
         fs::create_dir_all(top.join("a/b")).unwrap();
         let init = || StateRoot::for_init(&Environment::default(), &top.join("a/b")).unwrap();
         assert_eq!(init().path(), top.join("a/b"));
-        // Sandboxes leave one without anything in it, in /tmp for example.
+        // Some sandboxes leave an empty one, for example in /tmp.
         fs::create_dir(top.join(".git")).unwrap();
         assert_eq!(init().path(), top.join("a/b"));
         fs::write(top.join(".git/HEAD"), "ref: refs/heads/main").unwrap();

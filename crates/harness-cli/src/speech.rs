@@ -1,6 +1,6 @@
-//! What an agent says, which comes in pieces, as lines.
+//! Collects the text of an agent, which comes in pieces, into lines.
 
-/// A line that is longer is told in parts.
+/// The limit of a line. A longer one is returned in parts.
 const LINE_BYTES_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -9,7 +9,7 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
-    /// Takes a piece of text and gives the lines that it ends. Blank ones are left out.
+    /// Takes a piece of text and returns the lines that it ends. Blank ones are left out.
     pub(crate) fn push(&mut self, piece: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for part in piece.split_inclusive('\n') {
@@ -21,13 +21,13 @@ impl Speech {
         lines
     }
 
-    /// The line that has no end yet.
+    /// Returns the line that has no end yet, and starts a new one.
     pub(crate) fn flush(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.begun);
         if line.trim().is_empty() { None } else { Some(line) }
     }
 
-    /// The newest words: the line that has no end yet.
+    /// Returns the newest text: the line that has no end yet.
     pub(crate) fn last(&self) -> Option<&str> {
         Some(self.begun.trim()).filter(|line| !line.is_empty())
     }

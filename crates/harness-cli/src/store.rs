@@ -1,5 +1,5 @@
-//! The store as a command uses it: one transaction under the lock, its warnings on standard error,
-//! its refusals as failures that say what to do next.
+//! The store for commands: one transaction under the lock, with warnings on standard error, and
+//! refusals as failures with hints about what to do next.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -27,19 +27,19 @@ const LOCK_TIMEOUT_SECONDS: u64 = 5;
 const LEASE: &str = "HARNESS_LEASE_SECONDS";
 
 impl StateRoot {
-    /// The ledger as it stands: no lock, no repair.
+    /// Returns the current ledger, without a lock and without a repair.
     pub(crate) fn snapshot(&self) -> Result<Ledger, StoreError> {
         Project::open(self.path())?.snapshot()
     }
 
-    /// The same as a text.
+    /// Returns the same as a text.
     pub(crate) fn snapshot_text(&self) -> Result<LedgerText, StoreError> {
         Project::open(self.path())?.snapshot_text()
     }
 }
 
 impl Invocation {
-    /// The ledger as it stands: no lock, no repair.
+    /// Returns the current ledger, without a lock and without a repair.
     pub(crate) fn look(&self, root: &StateRoot) -> Result<Ledger> {
         Ok(root.snapshot()?)
     }
@@ -49,12 +49,13 @@ impl Invocation {
         Ok(FileStore::open_with(root.path(), locking, self.state_home().as_deref())?)
     }
 
-    /// Where the journal is kept without git, and the key of the seal; `None` without a home.
+    /// Returns the directory of the seal's key and, without git, of the journal; `None` without a
+    /// home.
     pub(crate) fn state_home(&self) -> Option<PathBuf> {
         self.env.state_home().ok()
     }
 
-    /// As [`look`](Self::look), but a ledger that is gone or broken is restored first, and one that was
+    /// Works as [`look`](Self::look), but restores a lost or broken ledger first. A ledger that was
     /// changed while a killed run held it is an error.
     pub(crate) fn look_or_restore(&self, root: &StateRoot) -> Result<Ledger> {
         let home = self.state_home();
@@ -62,8 +63,8 @@ impl Invocation {
             FileStore::open_with(root.path(), Locking::Each(Wait::No), home.as_deref())?;
         match store.apply(SystemClock.now(), &[]) {
             Ok(applied) => applied.warnings.iter().for_each(|warning| warn(warning)),
-            // Who needs the lock next says so; a wrong shape shows at the look. A ledger that only a
-            // newer harness may write can be read.
+            // The next command that needs the lock reports its error, and the read below reports a
+            // wrong format. A ledger that only a newer harness may write can still be read.
             Err(StoreError::Lock(_) | StoreError::LockLost | StoreError::Format(_)) => {}
             Err(StoreError::Needs { .. }) => {}
             Err(other) => return Err(other.into()),
@@ -71,13 +72,13 @@ impl Invocation {
         self.look(root)
     }
 
-    /// How long the lock is waited for.
+    /// Returns how long a command waits for the lock.
     pub(crate) fn lock_wait(&self) -> Result<Wait> {
         let seconds = self.seconds(LOCK_TIMEOUT)?.unwrap_or(LOCK_TIMEOUT_SECONDS);
         Ok(Wait::For(Duration::from_secs(seconds)))
     }
 
-    /// The lease of a claim that a session makes.
+    /// Returns the lease of a claim that a session makes.
     pub(crate) fn lease_seconds(&self) -> Result<u64> {
         Ok(self.seconds(LEASE)?.unwrap_or(harness_core::lease::SESSION_LEASE_SECONDS))
     }
@@ -90,7 +91,7 @@ impl Invocation {
         })
     }
 }
-/// With the id that was probably meant.
+/// Returns the failure, with the id that was probably meant.
 pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
     let distance = |other: &Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str());
     let near = ledger.tasks().map(|task| (distance(task), &task.id)).filter(|(d, _)| *d <= 2);
@@ -102,7 +103,7 @@ pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
     }
 }
 
-/// A task id as an argument.
+/// Parses a task id as an argument.
 pub(crate) fn task_id(text: &str) -> Result<TaskId, String> {
     TaskId::parse(text).map_err(|e| e.to_string())
 }
@@ -141,13 +142,13 @@ impl From<StoreError> for Failure {
             StoreError::Io(why) => Self::from(why),
             StoreError::Lock(LockError::Disk(why)) => Self::from(why),
             StoreError::Lock(_) | StoreError::LockLost => Self::error(text),
-            // The library may add further ones.
+            // The library may add variants.
             _ => Self::error(text),
         }
     }
 }
 
-/// The two ways on where a ledger is gone or in doubt. Neither loses anything.
+/// Adds the two ways to continue if a ledger is lost or in doubt. Neither loses anything.
 pub(crate) fn both_ways(failure: Failure) -> Failure {
     failure
         .hint("`harness init --restore` restores the newest version that harness wrote")

@@ -1,4 +1,4 @@
-//! A task on one line, the same wherever tasks are listed: `[status] id: title (attempts/max)`.
+//! A task on one line, the same in all lists of tasks: `[status] id: title (attempts/max)`.
 
 use std::fmt::{self, Display};
 
@@ -12,14 +12,14 @@ use harness_core::{
 
 use crate::paint::{Paint, coloured, one_line};
 
-/// Whether a pending task can still be reached.
+/// Whether a pending task can still become ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outlook {
     Open,
     Blocked,
 }
 
-/// The colour of a status.
+/// Returns the colour of a status.
 pub(crate) fn style(status: Status, outlook: Outlook) -> Style {
     match (status, outlook) {
         (Status::Completed, _) => coloured(AnsiColor::Green),
@@ -34,7 +34,7 @@ pub(crate) struct TaskLine<'a> {
     pub(crate) task: &'a TaskGlance<'a>,
     pub(crate) now: Timestamp,
     pub(crate) paint: Paint,
-    /// The run whose claim it is, where nobody drives that run any more.
+    /// The run that its claim belongs to, if no process drives that run any more.
     pub(crate) abandoned: Option<&'a RunSummary>,
 }
 
@@ -44,7 +44,7 @@ impl Display for TaskLine<'_> {
         let outlook = if task.blocked { Outlook::Blocked } else { Outlook::Open };
         let style = style(task.status, outlook);
         paint.style(style, Tag(task.status)).fmt(f)?;
-        // Piece by piece: there may be ten thousand of these lines.
+        // The line is written in pieces for speed, because there may be ten thousand of them.
         for piece in [" ", &task.id, ": ", &one_line(&task.title)] {
             f.write_str(piece)?;
         }
@@ -71,7 +71,7 @@ impl Display for Tag {
     }
 }
 
-/// Who has a claimed task, and for how long.
+/// The holder of a claimed task, and the rest of the lease.
 pub(crate) struct Claim<'a> {
     claimed_by: Option<&'a str>,
     lease_expires_at: Option<Timestamp>,
@@ -106,7 +106,7 @@ impl Display for Claim<'_> {
     }
 }
 
-/// Seconds as a person says them: `42 s`, `29 min 5 s`, `3 h 20 min`, `2 d 4 h`.
+/// Seconds in the form for people: `42 s`, `29 min 5 s`, `3 h 20 min`, `2 d 4 h`.
 pub(crate) struct Span(pub(crate) u64);
 
 impl Display for Span {

@@ -1,17 +1,17 @@
-//! A tool call of an agent on one line: the name of the tool, and the part of its input that tells a
-//! person most.
+//! A tool call of an agent on one line: the name of the tool, and the most informative part of its
+//! input.
 
 use serde_json::Value;
 
 use crate::paint::one_line;
 
-/// The fields of an input that tell most, best first.
+/// The most informative fields of an input, best first.
 const TELLING: [&str; 9] =
     ["command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt"];
-/// Longer inputs are cut.
+/// The limit of an input. Longer ones are cut.
 const CHARS_MAX: usize = 160;
 
-/// `Bash: cargo test`, or the name alone for a tool without input.
+/// Returns a line such as `Bash: cargo test`, or the name alone for a tool without input.
 pub(crate) fn tool_line(name: &str, input: Option<&Value>) -> String {
     let input = input.map(telling).unwrap_or_default();
     let input = input.trim();
@@ -19,7 +19,7 @@ pub(crate) fn tool_line(name: &str, input: Option<&Value>) -> String {
     cut(&one_line(&line), CHARS_MAX)
 }
 
-/// At most so many characters, the last of them an ellipsis where something is missing.
+/// Returns at most this many characters. The last one is an ellipsis if something is missing.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();

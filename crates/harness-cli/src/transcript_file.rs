@@ -1,7 +1,8 @@
-//! The transcripts below `.harness/transcripts`: which there are, and which belong to a task or a run.
+//! The transcripts below `.harness/transcripts`, and the search for those of a task or a run.
 //!
-//! A file is named after its loop (`TASK.EPOCH` or the id of a run), the number of the context, and from
-//! the second execution in a context on the number of that one: `task-001.2.0.log`, `task-001.2.0.2.log`.
+//! A file is named after its loop (`TASK.EPOCH` or the id of a run) and the number of the context.
+//! The second and later executions in a context add their own number: `task-001.2.0.log`,
+//! `task-001.2.0.2.log`.
 
 use std::{
     fs::File,
@@ -11,17 +12,17 @@ use std::{
 
 use harness::home::{Home, folder::Folder};
 
-/// A line that is longer is given in pieces.
+/// The limit of a line. A longer one is returned in pieces.
 const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const ENDING: &str = ".log";
 const ERRORS_ENDING: &str = ".err.log";
 
-/// The folder of a state root.
+/// The folder of transcripts of a state root.
 pub(crate) struct TranscriptFolder {
     folder: Folder,
 }
 
-/// Which transcripts are meant.
+/// The selection of transcripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// The one that was written to last.
@@ -33,12 +34,12 @@ pub(crate) enum Whose {
 }
 
 impl TranscriptFolder {
-    /// `None` where there is none yet.
+    /// Returns the folder; `None` if there is none yet.
     pub(crate) fn find(root: &Path) -> io::Result<Option<Self>> {
         Ok(Folder::find(&Home::of(root).transcripts())?.map(|folder| Self { folder }))
     }
 
-    /// The names of the transcripts that are meant, in the order in which they were written.
+    /// Returns the names of the selected transcripts, in the order in which they were written.
     pub(crate) fn names(&self, whose: &Whose) -> io::Result<Vec<String>> {
         let all = self.folder.names()?.into_iter();
         let all = all.filter(|name| name.ends_with(ENDING) && !name.ends_with(ERRORS_ENDING));
@@ -61,7 +62,7 @@ impl TranscriptFolder {
         Ok(file.map(|file| TranscriptLines { reader: BufReader::new(file), begun: Vec::new() }))
     }
 
-    /// What the agent wrote to standard error, beside the transcript of this name.
+    /// Opens the standard error of the agent, which is stored beside the transcript of this name.
     pub(crate) fn open_errors(&self, name: &str) -> io::Result<Option<TranscriptLines>> {
         match name.strip_suffix(ENDING) {
             Some(stem) => self.open(&format!("{stem}{ERRORS_ENDING}")),
@@ -70,7 +71,7 @@ impl TranscriptFolder {
     }
 }
 
-/// The numbers between a prefix and the ending.
+/// Returns the numbers between a prefix and the ending.
 fn numbers(name: &str, prefix: &str) -> Option<Vec<u64>> {
     let rest = name.strip_prefix(prefix)?.strip_prefix('.')?.strip_suffix(ENDING)?;
     rest.split('.').map(|number| number.parse().ok()).collect()
@@ -95,14 +96,14 @@ fn last_attempt(names: impl Iterator<Item = String>, task: &str) -> Vec<String> 
     }
 }
 
-/// A transcript, line by line, and further when it grows.
+/// A transcript that is read line by line, and further when it grows.
 pub(crate) struct TranscriptLines {
     reader: BufReader<File>,
     begun: Vec<u8>,
 }
 
 impl TranscriptLines {
-    /// The next line without its end; `None` where there is none yet.
+    /// Returns the next line without its end; `None` if there is none yet.
     pub(crate) fn next(&mut self) -> io::Result<Option<String>> {
         let room = LINE_BYTES_MAX.saturating_sub(self.begun.len() as u64);
         self.reader.by_ref().take(room).read_until(b'\n', &mut self.begun)?;
@@ -110,7 +111,7 @@ impl TranscriptLines {
         Ok(if whole { self.rest() } else { None })
     }
 
-    /// What stands at the end without a newline.
+    /// Returns the text at the end without a newline.
     pub(crate) fn rest(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.begun);
         if line.is_empty() {

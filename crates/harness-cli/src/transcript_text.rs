@@ -1,5 +1,5 @@
-//! A transcript as text: the words of an agent, its tool calls, and what came of them, shortened. It
-//! knows the lines of Claude Code, of Codex and of agents that speak ACP; what is none of these is text.
+//! A transcript as text: the words of an agent, its tool calls and their results, shortened. It
+//! knows the lines of Claude Code, of Codex and of agents that speak ACP. Any other line is text.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use crate::{
     tool_line::{cut, tool_line},
 };
 
-/// Results of tools are cut to so many characters.
+/// The number of characters of a tool's result that are shown.
 const RESULT_CHARS: usize = 160;
 
 /// Turns lines of a transcript into lines for people.
 #[derive(Default)]
 pub(crate) struct TranscriptText {
-    /// Agents that speak ACP send their words in pieces.
+    /// The text of agents that speak ACP, which comes in pieces.
     speech: Speech,
 }
 
@@ -46,7 +46,7 @@ impl TranscriptText {
         }
     }
 
-    /// What was begun and has no end.
+    /// Returns the last line, if it has no end yet.
     pub(crate) fn rest(&mut self) -> Option<String> {
         self.speech.flush().map(|line| shown(&line))
     }
@@ -81,7 +81,7 @@ impl TranscriptText {
     }
 }
 
-/// The blocks of a message.
+/// Returns the lines for the blocks of a message.
 fn claude(content: &Value) -> Vec<String> {
     if let Some(text) = content.as_str() {
         return text_lines(text);
@@ -102,7 +102,7 @@ fn claude(content: &Value) -> Vec<String> {
     lines.flatten().collect()
 }
 
-/// The text of a result is the last message once more.
+/// Returns the lines for a result. Its text repeats the last message, and is left out.
 fn claude_result(said: &Value) -> Vec<String> {
     let cost = said["total_cost_usd"].as_f64().map(|cost| format!(", ${cost:.2}"));
     let turns = said["num_turns"].as_u64().map(|turns| format!(", {turns} turns"));
@@ -140,7 +140,7 @@ fn result_line(result: &Value) -> String {
     format!("< {}", result_text(result))
 }
 
-/// The first line, and how many more there are.
+/// Returns the first line, and the number of further lines.
 fn result_text(result: &Value) -> String {
     let text = match result {
         Value::Null => String::new(),

@@ -1,13 +1,12 @@
-//! Which state roots this user lets run things, and which things.
+//! The state roots that may run programs for this user, and the items that they may run.
 //!
 //! A repository cannot silently make a machine run things: its ledger, like its Makefile, came from
-//! somebody else. A grant is of a place (its canonical path, device and inode) and of a set of items,
-//! by their digests. What git does not track cannot have come by a pull: it is trusted with the place.
-//! What git tracks is asked for, item by item, when it is new. Grants are kept below
-//! `$XDG_STATE_HOME`, never in the repository, which could otherwise bring its own.
+//! another person. A grant is for a place (its canonical path, device and inode) and a set of
+//! items, by their digests. Files that git does not track cannot come by a pull: they are trusted
+//! with the place. Tracked ones are asked for, item by item, when they are new. Grants are stored
+//! below `$XDG_STATE_HOME`, never in the repository, which could otherwise bring its own.
 //!
-//! A grant of a version before items were known has none, so the tracked files of its root are asked
-//! for once.
+//! A grant of a version before items has none, so the tracked files of its root are asked for once.
 
 use std::{
     collections::BTreeSet,
@@ -54,7 +53,7 @@ pub(crate) struct Grant {
     pub(crate) granted_at: Timestamp,
     #[serde(default)]
     items: Granted,
-    /// The digest of the git hooks that were there.
+    /// The digest of the trusted git hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hooks: Option<String>,
 }
@@ -63,7 +62,7 @@ impl Grant {
     fn of(root: &StateRoot) -> Result<Self> {
         let path = root.path();
         if path.to_str().is_none() {
-            // The record is JSON, and one that only looks like the path would trust too much.
+            // The record is JSON. A path that only looks the same would trust too much.
             let path = path.display();
             return Err(Failure::config(format!("{path} is not UTF-8 and cannot be trusted")));
         }
@@ -86,13 +85,13 @@ impl Grant {
         Inode { device: self.device, number: self.inode }
     }
 
-    /// Whether the directory of that time is still the one under that path.
+    /// Returns whether the path still leads to the directory of that time.
     pub(crate) fn holds(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|place| Inode::of(&place) == self.inode())
     }
 }
 
-/// How a root stands with its user.
+/// The trust of a user in a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     Trusted,
@@ -106,8 +105,8 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 pub(crate) struct Trust {
     directory: PathBuf,
-    /// The record that was read last. A daemon asks for each completion, and a record has as many
-    /// digests as the ledger has commands.
+    /// The record that was read last. A daemon needs it for each completion, and a record has as
+    /// many digests as the ledger has commands.
     last: Mutex<Option<(FileStamp, Arc<Grant>)>>,
 }
 
@@ -117,8 +116,8 @@ impl Trust {
         Ok(Self { directory, last: Mutex::default() })
     }
 
-    /// Whether this one item may run: it was agreed to, or git does not track the file that it comes
-    /// from. The other items of the root are neither read nor asked for.
+    /// Returns whether this item may run: it was agreed to, or git does not track its file. The
+    /// other items of the root are neither read nor asked for.
     pub(crate) fn covers(&self, root: &StateRoot, item: &Item) -> Result<bool> {
         let Some(granted) = self.granted(root)? else { return Ok(false) };
         if granted.items.contains(item) {
@@ -128,7 +127,7 @@ impl Trust {
         Ok(tracked(root, &sources).is_empty())
     }
 
-    /// What may run, and what has to be asked for. Git is only asked when something is new.
+    /// Returns what may run, and what has to be asked for. Git is used only if something is new.
     pub(crate) fn standing(&self, root: &StateRoot) -> Result<Standing> {
         let Some(granted) = self.granted(root)? else { return Ok(Standing::Stranger) };
         let missing = granted.items.missing(WouldRun::to_compare(root).items);
@@ -144,19 +143,19 @@ impl Trust {
         Ok(self.standing(root)? == Standing::Trusted)
     }
 
-    /// Whether the place is trusted, whatever it holds by now: enough for what runs nothing.
+    /// Returns whether the place is trusted, whatever it contains. That alone lets nothing run.
     pub(crate) fn is_place_trusted(&self, root: &StateRoot) -> Result<bool> {
         Ok(self.granted(root)?.is_some())
     }
 
-    /// The record, if it is of the directory that is there now.
+    /// Returns the record, if it is about the present directory.
     fn granted(&self, root: &StateRoot) -> Result<Option<Arc<Grant>>> {
         let Some(granted) = self.read(&self.file(root))? else { return Ok(None) };
         Ok(granted.is_of_the_place(&Grant::of(root)?).then_some(granted))
     }
 
     fn read(&self, file: &Path) -> Result<Option<Arc<Grant>>> {
-        // A record is replaced and never edited, so its identity tells one from the next.
+        // A record is replaced and never edited, so its identity distinguishes one from the next.
         let found = fs::symlink_metadata(file).ok().map(|found| FileStamp::of(&found));
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(found), Some((of, grant))) = (found, &*last)
@@ -169,7 +168,7 @@ impl Trust {
         Ok(grant)
     }
 
-    /// Trusts the place and these items from now on, beside those that were trusted before.
+    /// Trusts the place and these items from now on, besides those that were trusted before.
     pub(crate) fn grant(&self, root: &StateRoot, items: &[Item]) -> Result<()> {
         let grant = Grant::of(root)?;
         let file = self.file(root);
@@ -191,7 +190,7 @@ impl Trust {
         })
     }
 
-    /// The digest of the git hooks that are trusted.
+    /// Returns the digest of the trusted git hooks.
     pub(crate) fn hooks(&self, root: &StateRoot) -> Result<Option<String>> {
         Ok(self.granted(root)?.and_then(|grant| grant.hooks.clone()))
     }
@@ -217,7 +216,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Two commands that add to one record must not undo each other.
+    /// Takes the lock, so that two commands that add to one record do not undo each other.
     fn turn(&self) -> io::Result<fs::File> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let lock = self.directory.join("lock");
@@ -227,24 +226,24 @@ impl Trust {
     }
 
     fn write(&self, file: &Path, grant: &Grant) -> io::Result<()> {
-        // Readable for this user alone, as `tempfile` makes them; a reader never sees half of it.
-        // What a power cut takes is asked for again, so nothing waits for the disk.
+        // `tempfile` makes it readable for this user alone, and a reader never sees half of it.
+        // Nothing waits for the disk, because a grant that a power cut loses is asked for again.
         let mut made = tempfile::NamedTempFile::new_in(&self.directory)?;
         made.write_all(&serde_json::to_vec(grant)?)?;
         made.persist(file).map_err(|failed| failed.error)?;
         Ok(())
     }
 
-    /// Trusts a ledger that was just made, with the items that its maker put in. What the repository
-    /// brought beside it is not trusted by this. The ledger is there by now, so what goes wrong (no
-    /// home, for example) is said and the command goes on.
+    /// Trusts a ledger that was just created, with the items that its creator put in, but not what
+    /// the repository brought beside it. The ledger exists by now, so an error (no home, for
+    /// example) is printed and the command goes on.
     pub(crate) fn grant_made(env: &Environment, root: &StateRoot, made: &WouldRun) {
         if let Err(why) = Self::of_user(env).and_then(|trust| trust.grant(root, &made.items)) {
             let root = root.path().display();
             warn(&format!("{root} is not trusted to run its commands: {why}"));
             return;
         }
-        // Hooks in the git directory are the user's own: no pull brings them.
+        // Hooks in the git directory are the user's own, because no pull brings them.
         let found = GitWorkspace::discover(root.path(), root.path(), Filters::Off);
         let hooks = found.ok().and_then(|git| git.commit_hooks().ok().flatten());
         if let Some(hooks) = hooks.filter(|hooks| !hooks.in_work_tree)
@@ -254,8 +253,8 @@ impl Trust {
         }
     }
 
-    /// Trusts what the user's own command has just put into the ledger. The task is there by now: what
-    /// goes wrong here only means that `harness trust` is needed later.
+    /// Trusts the items that the user's own command has just put into the ledger. The task exists
+    /// by now, so an error here only means that `harness trust` is needed later.
     pub(crate) fn grant_own(invocation: &Invocation, root: &StateRoot, made: &WouldRun) {
         if invocation.peer(root).role != Role::Operator {
             return;
@@ -266,7 +265,7 @@ impl Trust {
         }
     }
 
-    /// Ends trust; that there was none is no error.
+    /// Ends trust. It is no error if there was none.
     pub(crate) fn revoke(&self, root: &StateRoot) -> Result<()> {
         let file = self.file(root);
         match fs::remove_file(&file) {
@@ -277,7 +276,7 @@ impl Trust {
         }
     }
 
-    /// All grants, by path.
+    /// Returns all grants, by path.
     pub(crate) fn list(&self) -> Result<Vec<Grant>> {
         let entries = match fs::read_dir(&self.directory) {
             Ok(entries) => entries,
@@ -302,8 +301,8 @@ impl Trust {
     }
 }
 
-/// A record that cannot be read grants nothing, but does not stop the other commands: to trust again
-/// replaces it.
+/// Reads a record. An unreadable one grants nothing, but does not stop the other commands, because
+/// trusting again replaces it.
 fn read(file: &Path) -> Result<Option<Grant>> {
     match fs::read(file) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -312,7 +311,7 @@ fn read(file: &Path) -> Result<Option<Grant>> {
     }
 }
 
-/// Those of `sources` that git tracks. Where git cannot tell, all of them.
+/// Returns those of `sources` that git tracks; all of them if git fails.
 fn tracked(root: &StateRoot, sources: &BTreeSet<Source>) -> BTreeSet<Source> {
     let paths: Vec<_> = sources.iter().filter_map(|source| source.path()).collect();
     match glance::tracked(root.path(), &paths) {
@@ -324,7 +323,7 @@ fn tracked(root: &StateRoot, sources: &BTreeSet<Source>) -> BTreeSet<Source> {
     }
 }
 
-/// Says no, or asks the person at the terminal, where something would run that was not agreed to.
+/// Refuses, or asks the person at the terminal, if something would run that was not agreed to.
 pub(crate) fn require(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     let trust = Trust::of_user(&invocation.env)?;
     let would_run = match trust.standing(root)? {
@@ -346,7 +345,7 @@ pub(crate) fn require(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     }
 }
 
-/// The same for the one item that is about to run.
+/// Does the same for the one item that is about to run.
 pub(crate) fn require_item(invocation: &Invocation, root: &StateRoot, item: &Item) -> Result<()> {
     if Trust::of_user(&invocation.env)?.covers(root, item)? {
         return Ok(());
@@ -354,7 +353,7 @@ pub(crate) fn require_item(invocation: &Invocation, root: &StateRoot, item: &Ite
     require(invocation, root)
 }
 
-/// The same for a process that nobody sits at.
+/// Does the same for a process without a person at its terminal.
 pub(crate) fn require_silently(trust: &Trust, root: &StateRoot, item: &Item) -> Result<()> {
     if trust.covers(root, item)? {
         return Ok(());
@@ -366,8 +365,8 @@ pub(crate) fn require_silently(trust: &Trust, root: &StateRoot, item: &Item) -> 
     }
 }
 
-/// For a command that made a ledger: what the repository brought beside it is shown, and asked for if
-/// there is somebody to ask. The command has done its work: a no, or no home, is no failure.
+/// Shows what the repository brought beside a new ledger, and asks for it if there is a person to
+/// ask. The command has done its work, so a no, or a missing home, is no failure.
 pub(crate) fn offer_what_was_brought(
     invocation: &Invocation,
     root: &StateRoot,
@@ -391,7 +390,7 @@ pub(crate) fn offer_what_was_brought(
     Ok(())
 }
 
-/// The question and what it is about belong together, on standard error.
+/// Asks the question. It goes to standard error together with the items.
 pub(crate) fn ask(introduction: &str, would_run: &WouldRun) -> Result<Answer> {
     show(introduction, would_run)?;
     confirm("Let this machine run them?")
@@ -403,7 +402,7 @@ pub(crate) fn show(introduction: &str, would_run: &WouldRun) -> Result<()> {
     Ok(())
 }
 
-/// What a command says that would run something in a root that is not trusted.
+/// Returns the failure of a command that would run something in an untrusted root.
 pub(crate) fn refusal(root: &StateRoot, would_run: &WouldRun) -> Failure {
     let what = would_run.lines().join("\n  ");
     let root = root.path().display();
@@ -411,7 +410,7 @@ pub(crate) fn refusal(root: &StateRoot, would_run: &WouldRun) -> Failure {
         .hint("to let this machine run them: `harness trust`")
 }
 
-/// What it says where the place is trusted and something came to it since.
+/// Returns the failure if the place is trusted but got new items since then.
 fn news(root: &StateRoot, would_run: &WouldRun) -> Failure {
     let what = would_run.lines().join("\n  ");
     let root = root.path().display();

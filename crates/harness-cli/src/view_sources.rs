@@ -1,4 +1,4 @@
-//! What views are built from, as the files and the host of a root have it.
+//! The sources of views: the files and the host of a root.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use crate::{
     failure::Result, host::places, invocation::Invocation, log_file, root::StateRoot, store::warn,
 };
 
-/// How many lines of the log a view has.
+/// The number of lines of the log in a view.
 const LOG_LINES: usize = 5;
 
-/// The files at one moment, and what the host answered then.
+/// The files at one moment, and the answers of the host at that moment.
 pub(crate) struct ViewSources<'a> {
     root: &'a StateRoot,
     text: LedgerText,
@@ -30,7 +30,7 @@ pub(crate) struct ViewSources<'a> {
     pub(crate) surroundings: Surroundings,
 }
 
-/// What is known besides the ledger and the runs.
+/// The state besides the ledger and the runs.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Surroundings {
     questions: Vec<QuestionView>,
@@ -38,14 +38,15 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// It waits for nobody: a host that does not answer at once has no questions.
+    /// Reads the state without waiting. A host that does not answer at once counts as one without
+    /// questions.
     pub(crate) fn read(invocation: &Invocation, root: &StateRoot) -> Self {
         let is_off = invocation.env.get("HARNESS_DAEMON").is_some_and(|value| value == "off");
         let questions = match is_off {
             true => Vec::new(),
             false => open_questions(root.path(), &places(&invocation.env)),
         };
-        // A file that cannot be read is no reason not to show the rest.
+        // An unreadable file must not prevent the display of the rest.
         Self { questions, gate: ClosedGate::read(root.path()).ok().flatten() }
     }
 
@@ -68,7 +69,7 @@ impl<'a> ViewSources<'a> {
         Ok(self.text.glance()?)
     }
 
-    /// The rows that a view of `ledger` needs.
+    /// Returns the rows that a view of `ledger` needs.
     pub(crate) fn record(&self, ledger: &Glance<'_>) -> RunRecord {
         let claims = ledger.tasks.iter().filter(|task| task.claim.is_some());
         readable(self.root.path(), |store| {
@@ -103,7 +104,7 @@ fn take_claim(store: &RunStore, task: &TaskGlance<'_>, runs: &mut Vec<Run>) {
     runs.push(attempt);
 }
 
-/// All rows, with the iterations of the attempts at `task`, or of all attempts.
+/// Returns all rows, with the iterations of the attempts at `task`, or of all attempts.
 pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunRecord {
     let mut iterations = Vec::new();
     let record = readable(root, |store| {
@@ -120,7 +121,8 @@ pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunRecord {
     iterations.into_iter().fold(record, |record, (run, rows)| record.with_iterations(run, rows))
 }
 
-/// A record that cannot be read is no reason not to show the rest.
+/// Returns the rows that can be read. An unreadable record must not prevent the display of the
+/// rest.
 fn readable(
     root: &Path,
     read: impl FnOnce(&RunStore) -> Result<Vec<Run>, RunStoreError>,

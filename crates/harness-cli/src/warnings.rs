@@ -1,5 +1,5 @@
-//! What the library warns of while it works, as lines for people: a subscriber of `tracing` that knows
-//! nothing but that. Only what works for long has one; short commands say all by themselves.
+//! The warnings of the library as lines for people: a minimal subscriber of `tracing`. Only
+//! long-running commands have one; short commands print everything themselves.
 
 use std::fmt::{Debug, Write as _};
 
@@ -11,9 +11,9 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-/// From now on, until this process ends, `say` is given every warning and error, one line each.
+/// Passes every warning and error to `say`, one line each, until this process ends.
 pub(crate) fn tell(secrets: Redactor, say: impl Fn(&str) + Send + Sync + 'static) {
-    // Somebody listens already: nothing is lost.
+    // An error means that a subscriber exists already, so nothing is lost.
     _ = tracing::subscriber::set_global_default(Warnings { secrets, say });
 }
 
@@ -23,7 +23,7 @@ struct Warnings<F> {
 }
 
 impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Warnings<F> {
-    /// Of our own: what other libraries think of is not for people.
+    /// Only our own events are enabled. Those of other libraries are not for people.
     fn enabled(&self, about: &Metadata<'_>) -> bool {
         *about.level() <= Level::WARN && about.target().starts_with("harness")
     }
@@ -39,7 +39,7 @@ impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Warnings<F> {
         (self.say)(&crate::paint::one_line(&self.secrets.text(&text)));
     }
 
-    // There are no spans in what is told.
+    // Spans are ignored.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }
@@ -53,7 +53,7 @@ impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Warnings<F> {
     fn exit(&self, _: &Id) {}
 }
 
-/// The message, then everything else as `, name: value`.
+/// The message, then all other fields as `, name: value`.
 #[derive(Default)]
 struct Line {
     message: String,
@@ -62,7 +62,7 @@ struct Line {
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Writing into a string does not fail.
+        // A write to a string does not fail.
         _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, ", {name}: {value:?}"),

@@ -1,8 +1,8 @@
-//! Waiting until the ledger or the log changes.
+//! Waits until the ledger or the log changes.
 //!
-//! What changed is told by looking at the files; inotify only says when to look. So nothing is
-//! missed where it does not reach (a network file system, another system): there a look each second
-//! does.
+//! The files themselves show what changed; inotify only shows when to check them. So nothing is
+//! missed on a network file system or on another operating system, where a check each second
+//! replaces it.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,16 +18,16 @@ use rustix::{
 
 use crate::failure::{Failure, Kind, Result};
 
-/// How often to look where something says when.
+/// The interval of checks with notifications.
 const TOLD: Duration = Duration::from_secs(5);
-/// And where nothing does.
+/// The interval of checks without notifications.
 const UNTOLD: Duration = Duration::from_secs(1);
-/// A change is several steps (log, ledger, backup): they are taken as one.
+/// The time in which the steps of one change (log, ledger, backup) are combined.
 const SETTLE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Watch {
     files: Vec<PathBuf>,
-    /// Their folders, each once.
+    /// The folders of the files, each once.
     folders: Vec<PathBuf>,
     seen: Vec<Option<FileStamp>>,
     notices: Option<OwnedFd>,
@@ -40,7 +40,7 @@ pub(crate) enum Woken {
 }
 
 impl Watch {
-    /// From now on: what changes between this and [`wait`](Self::wait) is not missed.
+    /// Starts to watch. Changes between this call and [`wait`](Self::wait) are not missed.
     pub(crate) fn on(root: &Path, names: &[&str]) -> Self {
         let files: Vec<_> = names.iter().map(|name| root.join(name)).collect();
         let mut folders: Vec<_> =
@@ -51,8 +51,8 @@ impl Watch {
         Self { files, folders, seen, notices }
     }
 
-    /// Until a file changed or the time is up. It ends as a failure when nobody reads standard
-    /// output any more: a follower would otherwise wait for ever.
+    /// Waits until a file changed or the time is up. It fails when nothing reads standard output
+    /// any more, because a follower would otherwise wait for ever.
     pub(crate) fn wait(&mut self, at_most: Option<Duration>) -> Result<Woken> {
         let deadline = at_most.map(|time| Instant::now() + time);
         loop {
@@ -67,7 +67,7 @@ impl Watch {
             if self.sleep(left.map_or(look, |left| left.min(look)))? {
                 std::thread::sleep(SETTLE);
                 self.drain();
-                // A folder may have been made since; to watch one again changes nothing.
+                // A folder may have been created since then. Watching a folder twice does no harm.
                 if let Some(notices) = &self.notices {
                     add_folders(notices, &self.folders);
                 }
@@ -75,7 +75,7 @@ impl Watch {
         }
     }
 
-    /// Whether anything changed since the last look.
+    /// Returns whether anything changed since the last check.
     fn look(&mut self) -> bool {
         let now: Vec<_> = self.files.iter().map(|file| stamp(file)).collect();
         let changed = now != self.seen;
@@ -83,7 +83,7 @@ impl Watch {
         changed
     }
 
-    /// Whether something was told before the time was over.
+    /// Returns whether a notification came before the time was over.
     fn sleep(&self, time: Duration) -> Result<bool> {
         let stdout = rustix::stdio::stdout();
         let mut polled = vec![PollFd::from_borrowed_fd(stdout, PollFlags::empty())];
@@ -106,7 +106,8 @@ impl Watch {
     }
 }
 
-/// The ledger gets a second name while it is written, which is no change.
+/// Returns the stamp of a file. The ledger gets a second name while it is written, which is no
+/// change.
 fn stamp(file: &Path) -> Option<FileStamp> {
     FileStamp::at(file).map(FileStamp::of_content)
 }
@@ -118,7 +119,7 @@ fn notices(folders: &[PathBuf]) -> Option<OwnedFd> {
     add_folders(&notices, folders).then_some(notices)
 }
 
-/// Whether at least one of them is watched.
+/// Returns whether at least one of them is watched.
 #[cfg(target_os = "linux")]
 fn add_folders(notices: &OwnedFd, folders: &[PathBuf]) -> bool {
     use rustix::fs::inotify::{self, WatchFlags};

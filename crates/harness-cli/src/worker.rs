@@ -1,4 +1,4 @@
-//! Which worker am I: the name under which this process claims tasks.
+//! The name under which this process claims tasks.
 
 use std::{
     ffi::OsStr,
@@ -26,22 +26,23 @@ pub(crate) struct Choice {
     worker: Option<String>,
 }
 
-/// An id is far shorter.
+/// The limit of the file. An id is far shorter.
 const BYTES_MAX: u64 = 4096;
-/// Every made id begins with it.
+/// The prefix of every generated id.
 const PREFIX: &str = "worker-";
-/// Of a made id.
+/// The number of random bytes in a generated id.
 const BYTES: usize = 6;
-/// What agents set, for all that a session of theirs runs. Every command of theirs is a terminal
-/// session of its own, so that its file would be another worker each time. Codex comes first: started
-/// by Claude Code, its commands have both variables, while to our server it names its own thread.
+/// The variables that agents set for everything in their session. Every command of an agent is a
+/// terminal session of its own, so that its file would be another worker each time. Codex comes
+/// first: if Claude Code started it, its commands have both variables, but it names its own thread
+/// to our server.
 const SESSIONS: [&str; 2] = [CODEX_THREAD, "CLAUDE_CODE_SESSION_ID"];
 const CODEX_THREAD: &str = "CODEX_THREAD_ID";
 
 impl Choice {
-    /// The worker: as told, else HARNESS_WORKER_ID, else the one that HARNESS_WORKER_ID_FILE keeps,
-    /// else that of the agent's session, else that of the terminal. The root is only searched for
-    /// where the id is kept in it.
+    /// Returns the worker: the given one, else HARNESS_WORKER_ID, else the one in
+    /// HARNESS_WORKER_ID_FILE, else that of the agent's session, else that of the terminal. The
+    /// root is searched only if the id is stored in it.
     pub(crate) fn id(
         &self,
         env: &Environment,
@@ -55,7 +56,7 @@ impl Choice {
     }
 }
 
-/// The same for callers that know the agent's session by other means than its variables.
+/// Does the same for callers that know the agent's session by other means than its variables.
 pub(crate) fn of_session(
     env: &Environment,
     session: Option<&str>,
@@ -80,22 +81,23 @@ pub(crate) fn of_session(
     }
 }
 
-/// What Codex's own commands would see. It gives a server no variable, but names the thread with
-/// each call.
+/// Returns the environment of Codex's own commands. Codex sets no variable for a server, but names
+/// the thread with each call.
 pub(crate) fn in_codex_thread(env: &Environment, thread: &str) -> Environment {
     env.with(CODEX_THREAD, thread)
 }
 
-/// One file per terminal session, so that a dozen terminals are a dozen workers. A session's number
-/// is that of its leader and comes back after its end; with the leader's start time it does not.
+/// Returns the name of one file per terminal session, so that a dozen terminals are a dozen
+/// workers. A session's number is that of its leader and is reused after its end. Together with the
+/// leader's start time it is unique.
 fn terminal_file() -> Result<String> {
     let (session, terminal) = own_session()?;
     if session == 0 {
-        // The leader is outside our pid namespace, as in most containers: what is left to tell two
-        // sessions apart is the terminal they are on.
+        // The leader is outside our pid namespace, as in most containers. Only the terminal
+        // distinguishes two sessions then.
         return Ok(format!("terminal-tty-{terminal}"));
     }
-    // A leader that has ended still keeps its number from being used again while the session lives.
+    // A leader that has ended still reserves its number while the session lives.
     let started = fs::read_to_string(format!("/proc/{session}/stat"))
         .ok()
         .and_then(|stat| field(&stat, 22).map(str::to_owned))
@@ -103,8 +105,8 @@ fn terminal_file() -> Result<String> {
     Ok(format!("terminal-{session}-{started}"))
 }
 
-/// The number of this process's session, and that of its terminal's device. Read from /proc because
-/// `rustix::process::getsid` takes a 0 for impossible.
+/// Returns the number of this process's session, and that of its terminal's device. It is read from
+/// /proc because `rustix::process::getsid` does not accept 0.
 #[cfg(target_os = "linux")]
 fn own_session() -> Result<(u32, String)> {
     let path = Path::new("/proc/self/stat");
@@ -123,14 +125,15 @@ fn own_session() -> Result<(u32, String)> {
     Ok((session.as_raw_nonzero().get().unsigned_abs(), String::new()))
 }
 
-/// Field `number` of /proc/PID/stat, from the third on. The second, the program's name in
-/// parentheses, may itself hold blanks and parentheses, so counting begins after the last one.
+/// Returns field `number` of /proc/PID/stat, from the third on. The second field, the program's
+/// name in parentheses, may contain blanks and parentheses, so counting begins after the last
+/// parenthesis.
 fn field(stat: &str, number: usize) -> Option<&str> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_ascii_whitespace().nth(number - 3)
 }
 
-/// The id in the user's own file, which may be a link.
+/// Returns the id in the user's own file, which may be a link.
 fn kept_in(file: &Path) -> Result<WorkerId> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let parent = file.parent().filter(|parent| *parent != Path::new(""));
@@ -138,8 +141,8 @@ fn kept_in(file: &Path) -> Result<WorkerId> {
     kept(&folder, file.file_name().and_then(OsStr::to_str).unwrap_or_default())
 }
 
-/// The id in a file, made if there is none. Of several processes that make one at the same time,
-/// the first to put its file in place decides and all of them answer the same.
+/// Returns the id in a file, and creates it if there is none. If several processes create one at
+/// the same time, the first file in place decides, and all of them return the same id.
 fn kept(folder: &Folder, name: &str) -> Result<WorkerId> {
     match read(folder, name)? {
         Kept::Worker(worker) => return Ok(worker),
@@ -150,7 +153,8 @@ fn kept(folder: &Folder, name: &str) -> Result<WorkerId> {
         }
         Kept::Nothing => {}
     }
-    // Durable: else a power cut could leave an empty file under the final name.
+    // The write is durable, because a power cut could otherwise leave an empty file under the final
+    // name.
     folder.put_first(name, format!("{}\n", new_id()?).as_bytes())?;
     match read(folder, name)? {
         Kept::Worker(worker) => Ok(worker),
@@ -160,7 +164,7 @@ fn kept(folder: &Folder, name: &str) -> Result<WorkerId> {
     }
 }
 
-/// What a file for a worker id holds.
+/// The content of a file for a worker id.
 enum Kept {
     Worker(WorkerId),
     Damaged,

@@ -47,7 +47,7 @@ pub enum Fact {
     Objective { run: RunId, step: ObjectiveStep, message: String },
 }
 
-/// What happened to the objective of a run.
+/// An event of the objective of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectiveStep {
     /// The run began, or was taken up again.

@@ -92,7 +92,7 @@ fn has_token(text: &str, promise: &str) -> bool {
     tokens(text, promise).next().is_some()
 }
 
-/// Where the promise begins as a token, in order.
+/// Returns the places where the promise begins as a token, in order.
 fn tokens<'a>(text: &'a str, promise: &'a str) -> impl Iterator<Item = usize> + 'a {
     let mut from = 0;
     let copies = std::iter::from_fn(move || {

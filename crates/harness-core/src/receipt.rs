@@ -63,7 +63,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// What to say where the work tree was judged, and not what its commit holds.
+    /// Returns the remark for people if the work tree was judged, and not its commit.
     pub fn of_no_commit(&self) -> Option<String> {
         if self.uncommitted.is_empty() {
             return None;

@@ -24,7 +24,7 @@ use harness_core::{
 mod tree;
 
 /// Returns a short text for the step of a machine.
-fn said(next: &Next<Effect, AttemptEnd>) -> String {
+fn described(next: &Next<Effect, AttemptEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Intend(c) => match &c.intent {
@@ -148,7 +148,7 @@ fn check_by(rules: Rules, task: Task, entry: Entry, story: &[(Input<Ended>, &str
     let now = Timestamp::from_seconds(0);
     for (n, (input, expected)) in story.iter().enumerate() {
         let next = attempt.step(now, input.clone());
-        assert_eq!(said(&next), *expected, "step {n}, told {input:?}");
+        assert_eq!(described(&next), *expected, "step {n}, told {input:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use harness_core::{
     },
 };
 
-fn said(next: &Next<Effect, GateEnd>) -> String {
+fn described(next: &Next<Effect, GateEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::PassGate(pass) => format!("pass {}", pass.phase),
@@ -47,7 +47,7 @@ fn check(phase: Phase, in_run: bool, story: &[(Input<Ended>, &str)]) {
     let mut gate = Gate::new(phase, waiting);
     for (n, (input, expected)) in story.iter().enumerate() {
         let next = gate.step(Timestamp::from_seconds(0), input.clone());
-        assert_eq!(said(&next), *expected, "step {n}, told {input:?}");
+        assert_eq!(described(&next), *expected, "step {n}, told {input:?}");
     }
 }
 

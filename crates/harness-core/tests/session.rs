@@ -1,4 +1,4 @@
-//! The machine of a session, answered line by line.
+//! The machine of a session, with its inputs and steps line by line.
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
@@ -20,7 +20,7 @@ use harness_core::{
     task::{ActiveClaim, Intent, TaskState},
 };
 
-fn said(next: &Next<SessionEffect, Stop>) -> String {
+fn described(next: &Next<SessionEffect, Stop>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Adopt(c) => format!("adopt {}: {} because {}", c.task, c.action, c.reason),
@@ -70,7 +70,7 @@ fn terms(when_full: WhenFull) -> SessionTerms {
 fn check(mut session: LedgerSession, story: &[(Input<SessionReport>, &str)]) {
     for (n, (input, expected)) in story.iter().enumerate() {
         let next = session.step(Timestamp::from_seconds(0), input.clone());
-        assert_eq!(said(&next), *expected, "step {n}, after {input:?}");
+        assert_eq!(described(&next), *expected, "step {n}, after {input:?}");
     }
 }
 
@@ -125,7 +125,7 @@ fn closed(alerts: Alerts) -> Input<SessionReport> {
     Input::Ended(SessionReport::Closed(alerts))
 }
 
-/// The beginning of every session without anything to recover.
+/// Returns the beginning of every session without anything to recover.
 fn begun() -> Vec<(Input<SessionReport>, &'static str)> {
     vec![
         (Input::Begin, "survey"),
@@ -282,7 +282,7 @@ fn interrupted(intent: Option<Intent>) -> Survey {
 const ADOPTED: &str = "adopt task-001: validate, then commit because uncommitted changes found; a \
                        stash was made after the claim: WIP";
 
-/// A session with one interrupted attempt, up to what becomes of that.
+/// Returns a session with one interrupted attempt, up to its recovery.
 fn recovering() -> Vec<(Input<SessionReport>, &'static str)> {
     vec![
         (Input::Begin, "survey"),
@@ -342,7 +342,7 @@ fn r6_a_recovery_that_the_environment_stops_is_in_the_log() {
     check(session(WhenFull::Continue), &story);
 }
 
-/// The epoch that a claim made by hand gets when it is adopted is the one that its attempt names.
+/// The attempt uses the epoch that a claim made by hand gets at its adoption.
 #[test]
 fn r1_what_is_adopted_is_what_is_attempted() {
     let mut session = self::session(WhenFull::Continue);
@@ -415,7 +415,7 @@ fn when_its_time_is_up_no_worker_begins() {
     ]);
     for (now, input, expected) in story {
         let next = session.step(Timestamp::from_seconds(now), input.clone());
-        assert_eq!(said(&next), expected, "at {now}, after {input:?}");
+        assert_eq!(described(&next), expected, "at {now}, after {input:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The machine of a worker, answered line by line.
+//! The machine of a worker, with its inputs and steps line by line.
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
@@ -16,7 +16,7 @@ use harness_core::{
     run::StopReason,
 };
 
-fn said(next: &Next<WorkerEffect, WorkerEnd>) -> String {
+fn described(next: &Next<WorkerEffect, WorkerEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Upkeep => "upkeep".into(),
@@ -62,7 +62,7 @@ fn check(terms: WorkerTerms, story: &[(Input<WorkerReport>, &str)]) {
     let mut worker = Worker::new(terms);
     for (n, (input, expected)) in story.iter().enumerate() {
         let next = worker.step(Timestamp::from_seconds(0), input.clone());
-        assert_eq!(said(&next), *expected, "step {n}, after {input:?}");
+        assert_eq!(described(&next), *expected, "step {n}, after {input:?}");
     }
 }
 
@@ -103,7 +103,7 @@ fn based() -> Input<WorkerReport> {
     Input::Ended(WorkerReport::Based(Place::default()))
 }
 
-/// From the choice of a task to its attempt.
+/// Returns the steps from the choice of a task to its attempt.
 fn up_to_attempt(n: u64) -> [(Input<WorkerReport>, &'static str); 4] {
     let base = ["base task-001", "base task-002"][n as usize - 1];
     let claim = ["claim task-001", "claim task-002"][n as usize - 1];
@@ -119,7 +119,7 @@ fn works_task_after_task_until_nothing_is_left() {
     check(terms(), &story);
 }
 
-/// A worker that has begun as many attempts as the session may have, before it looks again.
+/// Returns the steps of a worker that has begun as many attempts as the session allows.
 fn up_to_the_last_attempt() -> Vec<(Input<WorkerReport>, &'static str)> {
     let mut story = vec![(Input::Begin, "upkeep")];
     story.extend(up_to_attempt(1));
@@ -181,7 +181,7 @@ fn r1_a_lost_claim_ends_loudly() {
     check(terms(), &story);
 }
 
-/// Only a task without a check can be worked on.
+/// Returns a peek in which only a task without a check can be worked on.
 fn bare_with_gate(gate: Option<Phase>) -> Input<WorkerReport> {
     let next = Some(Box::new(Task::new(TaskId::numbered(1), "one")));
     let (in_progress, alerts) = (None, Alerts::default());
@@ -282,7 +282,7 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
         let mut worker = Worker::new(WorkerTerms { until, ..terms() });
         for (now, input, expected) in story {
             let next = worker.step(Timestamp::from_seconds(*now), input.clone());
-            assert_eq!(said(&next), *expected, "at {now}, after {input:?}");
+            assert_eq!(described(&next), *expected, "at {now}, after {input:?}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! cargo run -p harness-supervisor --example claim -- PROJECT  # the ledger in PROJECT, as the worker "example"
 //! ```
 //!
-//! The daemon or the run that serves the ledger is asked. Where none does, the files are changed, under
+//! It asks the daemon or the run that serves the ledger. Without one, it changes the files, under
 //! their lock. A program that starts a daemon sets `ClientOptions::launch`.
 
 use std::{error::Error, path::Path};
@@ -39,7 +39,7 @@ fn work(root: &Path) -> Result<(), Box<dyn Error>> {
         let task = claimed.task;
         println!("{}: {}", task.id, task.description);
         let holder = Holder { task: task.id.clone(), worker: worker.clone(), epoch: task.epoch() };
-        // Here the work is done. Each step is recorded, and renews the lease.
+        // The work is done here. Each step is recorded, and renews the lease.
         let description = "looked at it".to_owned();
         client.checkpoint(TaskCheckpoint {
             holder: holder.clone(),
@@ -47,7 +47,7 @@ fn work(root: &Path) -> Result<(), Box<dyn Error>> {
             total: 1,
             description,
         })?;
-        // The check of the task decides; one without a check is completed on the worker's word.
+        // The check of the task decides. A task without a check is completed without proof.
         let completed = client.complete(holder)?;
         println!("{} is completed", completed.task_id);
     }

@@ -1,4 +1,4 @@
-//! An agent that listens while it works, and a channel that counts what it says.
+//! An agent that receives messages while it works, and a channel that counts its output.
 //!
 //! ```sh
 //! cargo run -p harness-supervisor --example custom_agent
@@ -10,7 +10,7 @@ use harness::{
     named, terminal,
 };
 
-/// Writes down what it is told until somebody says `stop`.
+/// Writes down the messages that it receives until one of them is `stop`.
 struct Scribe;
 
 impl Agent for Scribe {
@@ -45,8 +45,8 @@ async fn main() -> Result<()> {
         .agents(Agents { scribe: named("scribe", Scribe) })
         .state(|(): &()| ())
         .run(async |cx: &mut Cx<'_, (), Agents>| cx.execute(|a| &a.scribe, ()).await);
-    // A channel has a state of its own and handlers by filter. This one speaks as soon as the agent
-    // is there: its inbox is open before `agent:start` is told.
+    // A channel has a state of its own and handlers by filter. This one sends a message as soon as
+    // the agent exists: its inbox is open before `agent:start` is emitted.
     let dictation = Channel::new(0_u64)
         .on("agent:start", |_, envelope, hub| {
             if let Event::AgentStart { run_id, .. } = &envelope.event {

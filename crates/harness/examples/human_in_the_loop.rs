@@ -1,4 +1,4 @@
-//! A flow that asks before it goes on. Somebody answers: here another task, elsewhere a person at a
+//! A flow that asks before it continues. Here another task answers; usually it is a person at a
 //! terminal.
 //!
 //! ```sh

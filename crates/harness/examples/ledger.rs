@@ -22,7 +22,7 @@ use harness::{
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Nothing that a check starts outlives it. This has to be the first call.
+    // This must be the first call, so that nothing that a check starts outlives it.
     harness::guard::init();
     let root = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: ledger FOLDER")?);
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     add.fields.validation_command = Some("grep -q world greeting.txt".to_owned());
     writer.apply(Command::Add(add))?;
 
-    // A claim gives the task to one worker, for a lease. Everybody else gets another task.
+    // A claim gives the task to one worker, for a lease. All others get another task.
     let worker = WorkerId::parse("example")?;
     let Reply::Claimed(claimed) = writer.apply(Command::Claim(Claim::new(worker.clone())))? else {
         return Err("nothing to claim".into());
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let task = claimed.task;
     fs::write(root.join("greeting.txt"), "Hello, world!\n")?;
 
-    // The ledger takes a completion only with the proof that this very check passed.
+    // The ledger accepts a completion only with the proof that this very check passed.
     let check = Check::of(&task, Vec::new());
     let checked = check.run_in(&SystemShell::default(), &root, &Cancel::new()?)?;
     let Verdict::Passed = checked.verdict else {
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         commit: None,
     }))?;
 
-    // It is durable now. A reader needs neither the writer nor the lock.
+    // The completion is durable now. A reader needs neither the writer nor the lock.
     let ledger = Project::open(&root)?.snapshot()?;
     let status = ledger.task(&task.id).map(|task| task.status().name());
     println!("{} {}", task.id, status.unwrap_or("is gone"));

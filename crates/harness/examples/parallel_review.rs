@@ -13,7 +13,7 @@ use harness::{
     Agent, Cx, Execution, Harness, Named, PARALLEL, Result, RetryPolicy, named, terminal,
 };
 
-/// Fails the first time it is asked, as services do.
+/// Fails at the first call, as services do.
 #[derive(Default)]
 struct Reviewer {
     asked: AtomicU32,
@@ -44,7 +44,7 @@ async fn main() -> Result<()> {
         .run(async move |cx: &mut Cx<'_, Vec<String>, Team>| {
             let branch = cx.fork();
             let files = std::mem::take(cx.state);
-            // The branch has no state: two reviews cannot race on it.
+            // The branch has no state, so two reviews cannot race on it.
             let reviews = cx.parallel(PARALLEL, files, |file| {
                 let branch = branch.clone();
                 async move {

@@ -32,7 +32,7 @@ impl Agent for Planner {
     }
 }
 
-/// Turns a step into code; the compiler sees to it that it is given nothing else.
+/// Turns a step into code. The compiler ensures that it gets no other input.
 struct Coder;
 
 impl Agent for Coder {

@@ -40,7 +40,7 @@ impl Job {
         Prompt::new(text).in_tree(&self.tree).environment(std::env::vars_os())
     }
 
-    /// The end of the output if the check fails.
+    /// Returns the end of the output if the check fails.
     fn complaint(&self) -> Result<Option<String>> {
         let check = Check {
             command: self.check.clone(),
@@ -53,7 +53,7 @@ impl Job {
     }
 }
 
-/// The last words of an agent that ended properly.
+/// Returns the final text of an agent that ended properly.
 fn final_text(end: End) -> Result<String> {
     match end {
         End::Finished { final_text, .. } => Ok(final_text),
@@ -102,7 +102,7 @@ async fn run(job: Job) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    // Before everything else: this program, started again, guards the agents, so that none of them
+    // This comes first. The program, started again, guards the agents, so that none of them
     // survives it.
     guard::init();
     let mut args = std::env::args().skip(1);

@@ -5,8 +5,8 @@
 //! cargo run -p harness-supervisor --example run -- REPOSITORY STATE_HOME
 //! ```
 //!
-//! The first call stops when its budget is spent, after the first of two tasks. The second call resumes it. `harness runs list` in
-//! REPOSITORY shows the row.
+//! The first call stops when its budget is spent, after the first of two tasks. The second call
+//! resumes it. `harness runs list` in REPOSITORY shows the row.
 
 use std::{error::Error, fs, path::PathBuf, sync::Arc};
 
@@ -28,10 +28,10 @@ use harness::{
     workspace::{Filters, GitWorkspace},
 };
 
-/// What one context of the agent uses.
+/// The usage of one context of the agent.
 const CONTEXT_TOKENS: u64 = 10;
 
-/// Writes its instructions into a file, and reports what that cost.
+/// Writes its instructions into a file, and reports the cost.
 struct Greeter;
 
 impl Agent for Greeter {
@@ -48,7 +48,7 @@ impl Agent for Greeter {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Nothing that a check starts outlives it. This has to be the first call.
+    // This must be the first call, so that nothing that a check starts outlives it.
     harness::guard::init();
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (root, state_home) =
@@ -93,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let team = Team::of(named("greeter", Greeter));
     let stop = runtime.block_on(engine.work(&run, team, options, terms))?;
 
-    // The engine ends when nobody can ask it any more.
+    // The engine ends when no request can reach it any more.
     drop(runtime);
     engine.end()?;
     let row = run.stored()?;
@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes a ledger with two tasks where there is none.
+/// Creates a ledger with two tasks if there is none.
 fn found(project: &Project) -> Result<(), Box<dyn Error>> {
     if project.snapshot().is_ok() {
         return Ok(());

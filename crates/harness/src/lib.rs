@@ -163,36 +163,36 @@ pub mod workspace;
 
 // Define a flow and run it.
 pub use define::{Define, Definition, Harness, HarnessFailure, HarnessResult, Instance, WithState};
-// Inside of it.
+// The context of a flow.
 pub use cx::{Branch, Cx, PhaseName};
 pub use error::{Error, Result};
 pub use repeat::{PARALLEL, RetryPolicy};
-// Tasks for other programs.
+// Access to tasks for other programs.
 pub use client::{Client, ClientError, ClientOptions};
-// Its agents.
+// The agents of a flow.
 pub use agent::{Agent, BoxAgent, Execution, Named, boxed, named};
-// What it tells, and who listens.
+// Its events, and their receivers.
 pub use attachments::{progress_log, terminal};
 pub use channel::Channel;
 pub use define::{Cleanup, IntoCleanup, cleanup};
 pub use event::{Context, Envelope, Event, Scope};
 pub use hub::{Hub, HubStatus};
 pub use recorder::{Recorder, recorder};
-// The people behind it.
+// Questions to people.
 pub use conversation::{Ask, Session};
 pub use hub::UserReply;
-// Decisions, and the loop that carries them out.
+// Decisions, and the loop that performs them.
 pub use agent::Told;
 pub use drive::Ports;
 pub use harness_core as core;
 #[doc(no_inline)]
 pub use store::{Commit, Committing};
-// A root, a process at work in it, and what watches.
+// A root, a process at work in it, and its observers.
 pub use project::{Engine, Project};
 #[doc(no_inline)]
 pub use store::{Observer, Observers, Transaction};
-// The processes it starts end with it.
+// The processes that a flow starts end with it.
 pub use process::guard;
 
-// The flows are written as an outsider would write them.
+// The flows use this crate by its public name, as a user would.
 extern crate self as harness;

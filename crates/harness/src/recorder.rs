@@ -1,5 +1,5 @@
-//! Keeps what a run told in a file. What an agent says and thinks is not in it: that is in its
-//! transcript.
+//! Writes the events of a run to a file. The text and the thoughts of an agent are not in it, but
+//! in its transcript.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,18 +22,18 @@ use crate::{
     store::Observer,
 };
 
-/// How many events wait for the disk before the oldest are given up.
+/// The number of events that wait for the disk before the oldest are dropped.
 const WAITING_MAX: usize = 4096;
-/// A record that grows beyond this is a loop somewhere, not a run.
+/// The limit of a record. A longer one indicates an endless loop.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Appends the events of a run to `path`, one JSON object per line as `subscribe` sends it, without
 /// `agent:text` and `agent:thinking`, and with secrets replaced. The file is made with the first
 /// line, for its owner only.
 ///
-/// The hub never waits for the disk. Where that is too slow the oldest events are lost, and a line
-/// `{"type":"lagged","missed":N}` stands in their place. A disk that fails ends the record and not
-/// the run: it is reported once, as a narrative of importance `warning`.
+/// The hub never waits for the disk. If the disk is too slow the oldest events are lost, and a line
+/// `{"type":"lagged","missed":N}` replaces them. A failing disk ends the record and not the run. It
+/// is reported once, as a narrative of importance `warning`.
 ///
 /// This is for a flow of your own; the engine of a run has a [`Recorder`] among its observers.
 ///
@@ -66,7 +66,7 @@ pub fn recorder(path: &Path, redactor: Redactor) -> impl FnOnce(&Hub) -> Cleanup
     }
 }
 
-/// An observer that keeps the events of a run in a file, as [`recorder`] does.
+/// An observer that writes the events of a run to a file, as [`recorder`] does.
 pub struct Recorder {
     queue: Arc<Queue>,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
@@ -84,7 +84,7 @@ impl Recorder {
         let thread = match started {
             Ok(thread) => Some(thread),
             Err(e) => {
-                // Without a thread nobody would take anything out again.
+                // Without a thread, nothing would be taken out of the queue.
                 queue.end();
                 warn(hub, &format!("the events of this run are not recorded: {e}"));
                 None
@@ -101,16 +101,16 @@ impl Observer for Recorder {
         }
     }
 
-    /// Returns when all is written.
+    /// Returns when everything is written.
     fn end(&self) {
         self.queue.end();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A panic in there was reported by its hook.
+        // The panic hook has already reported a panic of the thread.
         _ = thread.map(thread::JoinHandle::join);
     }
 }
 
-/// A run that is dropped before its end leaves no thread behind either.
+/// The thread also ends if a run is dropped before its end.
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.queue.end();
@@ -165,7 +165,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// All that waits, and how many were lost before it; `None` when nothing more will come.
+    /// Returns all waiting events, and the number that was lost before them; `None` when no more
+    /// will come.
     fn take(&self) -> Option<(u64, VecDeque<Envelope>)> {
         let mut waiting = self.lock();
         while waiting.events.is_empty() && !waiting.ended {
@@ -181,7 +182,7 @@ impl Queue {
 fn write_all(mut record: Record, queue: &Queue, hub: &Hub) {
     while let Some((missed, events)) = queue.take() {
         if let Err(e) = record.append(missed, &events) {
-            // From here on nothing is taken in; what waits is let go.
+            // From here on the queue accepts nothing, and waiting events are dropped.
             queue.end();
             let path = record.path.display();
             warn(hub, &format!("the events of this run are no longer recorded: {path}: {e}"));
@@ -216,12 +217,12 @@ impl Record {
         if self.written_bytes > BYTES_MAX {
             return Err(io::Error::other(format!("it has reached {BYTES_MAX} bytes")));
         }
-        // Not buffered: what was written survives this process.
+        // The file is not buffered, so written lines survive this process.
         self.file.as_mut().map_or(Ok(()), |file| file.write_all(lines.as_bytes()))
     }
 }
 
-/// To append, at the beginning of a line. No link is followed.
+/// Opens the file to append at the start of a line. No link is followed.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     let (folder, name) =
         path.parent().zip(path.file_name().and_then(OsStr::to_str)).ok_or_else(|| {
@@ -229,7 +230,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
         })?;
     let mut file = Folder::ours(folder)?.open_to_append(name)?;
     let found = file.metadata()?;
-    // A process that was killed may have left half a line.
+    // A killed process may have left half a line.
     if found.size() > 0 {
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;

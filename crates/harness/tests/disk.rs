@@ -1,4 +1,4 @@
-//! The real disk under the file store: its steps, and what may stand in their way.
+//! The real disk under the file store: its steps, and obstacles to them.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -243,7 +243,7 @@ fn a_backup_is_the_old_file_itself_where_links_are_possible() {
     assert_eq!(fs::metadata(root.at(File::Backup)).unwrap().ino(), before);
 }
 
-/// `/sys` takes no new files, from root neither.
+/// `/sys` accepts no new files, not even from root.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_root_that_can_not_be_written_keeps_its_kind_and_names_the_file() {
@@ -263,8 +263,8 @@ fn a_root_that_can_not_be_written_keeps_its_kind_and_names_the_file() {
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }
 
-/// A file may not grow beyond the limit: the nearest to a full disk that needs no mount. The limit
-/// is of a process, so that the test runs in one of its own.
+/// A file may not grow beyond the limit, which is similar to a full disk but needs no mount. The
+/// limit applies to a process, so the test runs in one of its own.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_write_that_fails_in_the_middle_leaves_nothing_half() {
@@ -273,7 +273,8 @@ fn a_write_that_fails_in_the_middle_leaves_nothing_half() {
         let root = Root::new();
         root.write("one");
         root.disk.append(File::Log, b"line\n").unwrap();
-        // `ulimit -f` counts blocks of 512 or 1024 bytes; without a handler XFSZ would kill.
+        // `ulimit -f` counts blocks of 512 or 1024 bytes. Without a handler, XFSZ would kill the
+        // process.
         let status = Command::new("sh")
             .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"])
             .arg(std::env::current_exe().unwrap())

@@ -1,4 +1,4 @@
-//! Every example runs and says what it should.
+//! Every example runs and prints the expected output.
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
@@ -17,7 +17,8 @@ fn run_with(example: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Cargo builds the examples beside the tests, unless it was asked for one test only.
+/// Returns the output of an example. Cargo builds the examples beside the tests, unless only one
+/// test was requested.
 fn output(example: &str, args: &[&str]) -> Output {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("examples").join(example);
@@ -61,7 +62,7 @@ fn run_stops_at_its_budget_and_is_resumed() {
     std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard")).unwrap();
 }
 
-/// It needs two models, so the test only asks what it takes.
+/// It needs two models, so the test only checks its usage message.
 #[test]
 fn real_agents_says_what_it_needs() {
     let output = output("real_agents", &[]);

@@ -1,5 +1,5 @@
-//! A daemon in this process, clients on its real socket, and the core's `decide` as the judge of what
-//! they are told. A seed decides what the clients do: `HOST_SEED=N` replays one.
+//! A daemon in this process, with clients on its real socket. The core's `decide` is the reference
+//! for their answers. A seed decides what the clients do: `HOST_SEED=N` replays one.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -45,7 +45,7 @@ fn snapshot(root: &Path) -> Ledger {
     harness::Project::open(root).unwrap().snapshot().unwrap()
 }
 
-/// One thing that a client may ask for, as the command that it stands for.
+/// Returns one random request of a client, as the corresponding command.
 fn anything(random: &mut Random, workers: usize, tasks: usize) -> Command {
     let worker = WorkerId::parse(&format!("w{}", random.below(workers))).unwrap();
     let task = TaskId::parse(&format!("t{}", random.below(tasks))).unwrap();
@@ -106,7 +106,7 @@ fn anything(random: &mut Random, workers: usize, tasks: usize) -> Command {
     }
 }
 
-/// What the client should be told, and what becomes true of it.
+/// Returns the expected answer of the client, and applies the change to `ledger`.
 fn expected(ledger: &mut Ledger, now: Timestamp, command: &Command) -> Result<Value, String> {
     let mut command = command.clone();
     if let Command::Complete(complete) = &mut command
@@ -139,7 +139,7 @@ fn expected(ledger: &mut Ledger, now: Timestamp, command: &Command) -> Result<Va
     })
 }
 
-/// The request that a client sends for it.
+/// Returns the request that a client sends for a command.
 fn request(command: &Command) -> Value {
     let reason = |task_id: &TaskId, reason: &String| TaskReason {
         task_id: task_id.clone(),
@@ -208,8 +208,8 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
     assert_eq!(state(&snapshot(served.root())), state(&model));
 }
 
-/// The order of things that happen at once is known only afterwards: it is the one in which the writer
-/// made them true. Decided again in that order they must come to the same answers and the same file.
+/// The order of concurrent requests is known only afterwards: it is the one in which the writer
+/// committed them. Deciding them again in that order must give the same answers and the same file.
 #[test]
 fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
     let seed = seed();

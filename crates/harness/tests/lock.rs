@@ -1,5 +1,5 @@
-//! The lock of a state root against its own kind, against scripts of the published protocol, and
-//! against what others may leave in `/tmp`.
+//! The lock of a state root against other processes of harness, against scripts of the published
+//! protocol, and against files that others may leave in `/tmp`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ use harness::{
     store::lock::{DirectoryLock, LockError, Obstacle, StateLock, Wait, Warning},
 };
 
-/// A state root whose traces in `/tmp` go with it.
+/// A state root whose traces in `/tmp` are removed with it.
 struct Root {
     folder: tempfile::TempDir,
 }
@@ -41,13 +41,13 @@ impl Root {
         format!("{}{suffix}", self.lock().display()).into()
     }
 
-    /// A lock as a script leaves it.
+    /// Creates a lock as a script leaves it.
     fn signed_by(&self, pid: u32) {
         fs::create_dir(self.lock()).unwrap();
         fs::write(self.lock().join("pid"), format!("{pid}\n")).unwrap();
     }
 
-    /// All that is in `/tmp` for this root.
+    /// Returns everything in `/tmp` for this root.
     fn traces(&self) -> Vec<PathBuf> {
         let prefix = format!("harness-{}.", root_hash(&self.path()));
         let entries = fs::read_dir("/tmp").unwrap().flatten();
@@ -72,7 +72,7 @@ struct Sleeper(Child);
 
 impl Sleeper {
     fn new() -> Sleeper {
-        // It ends with its standard input, should this test be killed.
+        // It ends with its standard input, in case this test is killed.
         Sleeper(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
     }
 }
@@ -195,10 +195,10 @@ fn a_pid_that_was_given_to_a_later_process_does_not_hold() {
     let sleeper = Sleeper::new();
     let root = Root::new();
     root.signed_by(sleeper.0.id());
-    // A script's lock that is as old as the process: it holds.
+    // A script's lock that is as old as the process is valid.
     let busy = StateLock::acquire(&root.path(), Wait::No).unwrap_err();
     assert!(busy.to_string().ends_with(&format!("(pid={})", sleeper.0.id())), "{busy}");
-    // One that is an hour older: another process had this pid.
+    // A lock that is an hour older belonged to another process with the same pid.
     age(&root.lock().join("pid"), Duration::from_secs(3600));
     let held = StateLock::acquire(&root.path(), Wait::No).unwrap();
     assert_eq!(held.warnings, [Warning::Reclaimed { pid: Some(sleeper.0.id()) }]);
@@ -286,7 +286,7 @@ fn a_lock_of_another_user_costs_a_warning_and_no_service() {
     drop(first);
     fs::remove_dir(root.lock()).unwrap();
     let _ = fs::remove_file(root.beside(".guard"));
-    // Whatever it is.
+    // The kind of the file does not matter.
     for make in [|path: &Path| fs::write(path, ""), |path: &Path| symlink("/", path)] {
         make(&root.beside(".guard")).unwrap();
         let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;

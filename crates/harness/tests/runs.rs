@@ -231,7 +231,10 @@ fn a_value_that_is_none_is_named() {
     let person = Connection::open(database(root.path())).unwrap();
     person.execute("UPDATE runs SET stop_reason = 'bored'", []).unwrap();
     let error = store.runs().unwrap_err().to_string();
-    assert!(error.contains(&format!("run {} has \"bored\" as stop_reason", id(1))), "{error}");
+    assert!(
+        error.contains(&format!("run {} has the invalid stop_reason \"bored\"", id(1))),
+        "{error}"
+    );
 }
 
 const ROOT: &str = "HARNESS_TEST_RUNS_ROOT";

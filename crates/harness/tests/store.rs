@@ -1,4 +1,4 @@
-//! The file store on a real disk: what people, crashes and strangers do to its files.
+//! The file store on a real disk, and the effects of people, crashes and strangers on its files.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -33,7 +33,7 @@ fn snapshot(root: &Path) -> Result<Ledger, StoreError> {
     Project::open(root)?.snapshot()
 }
 
-/// A state root with an empty ledger, whose traces in `/tmp` go with it.
+/// A state root with an empty ledger, whose traces in `/tmp` are removed with it.
 struct Root {
     folder: tempfile::TempDir,
 }
@@ -321,7 +321,7 @@ fn a_link_at_tmp_or_bak_is_replaced_and_not_followed() {
     assert_eq!(titles(&mut root.store()), ["one", "two"]);
 }
 
-/// As a crash between the ledger and its log lines leaves it.
+/// The files are in the state after a crash between the ledger and its log lines.
 #[test]
 fn the_next_change_finishes_the_log() {
     let lines = [
@@ -382,7 +382,7 @@ fn a_log_that_was_cut_or_replaced_gets_the_last_lines_once() {
 fn the_trajectory_is_json_line_by_line() {
     let root = Root::new();
     let mut store = root.store();
-    apply(&mut store, 1, &[add("with \"quotes\"\nand a newline"), claim("w")]);
+    apply(&mut store, 1, &[add("with \"quotes\" and a \\ backslash"), claim("w")]);
     apply(&mut store, 2, &[add("two"), Command::Remove(Remove { task: TaskId::numbered(2) })]);
     let entries: Vec<Value> =
         root.read(TRAJECTORY).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -429,7 +429,7 @@ fn two_processes_add_a_hundred_tasks_each() {
     assert_eq!(entries.lines().count(), 200);
 }
 
-/// The same in a repository, as far as files tell: so there is a journal.
+/// Returns a root that looks like a repository, so that there is a journal.
 fn with_journal() -> Root {
     let root = Root::bare();
     fs::create_dir(root.path(".git")).unwrap();
@@ -463,7 +463,7 @@ fn the_newest_of_what_is_left_is_restored() {
     apply(&mut root.store(), 2, &[add("two")]);
     apply(&mut root.store(), 3, &[add("three")]);
     fs::remove_file(root.path(LEDGER)).unwrap();
-    // It knew the first only, and the backup has two of them; the journal has all.
+    // It knew only the first one, and the backup has two of them. The journal has all.
     apply(&mut old, 4, &[add("four")]);
     assert_eq!(titles(&mut old), ["one", "two", "three", "four"]);
     let folder = fs::read_dir(root.path(".git/harness")).unwrap().next().unwrap().unwrap();
@@ -501,7 +501,7 @@ fn a_host_protects_the_rows_that_its_workers_hold_and_no_others() {
     };
     let mut host = open().hosting();
     apply(&mut host, 1, &[add("held"), add("free"), claim("w")]);
-    // A row that nobody holds is free, also for a second process that has no memory.
+    // A row without a holder is free, also for a second process without memory.
     root.edit(|json| json["tasks"][1]["status"] = "completed".into());
     apply(&mut host, 2, &[add("three")]);
     assert_eq!(root.json()["tasks"][1]["status"], "completed");
@@ -515,13 +515,14 @@ fn a_host_protects_the_rows_that_its_workers_hold_and_no_others() {
     assert_eq!(root.json()["tasks"][0]["flags"], serde_json::json!(["edit"]));
     assert_eq!(root.json()["alerts"].as_array().unwrap().len(), 1);
     assert_eq!(root.archived().len(), 1);
-    // A process alone holds nothing for anybody.
+    // A process that works alone holds nothing for others.
     root.edit(|json| json["tasks"][0]["title"] = "by hand".into());
     apply(&mut open(), 4, &[add("five")]);
     assert_eq!(root.json()["tasks"][0]["title"], "by hand");
 }
 
-/// As a command of a user with a state directory opens it: there is a key, so versions are sealed.
+/// Opens the store as a command of a user with a state directory does. There is a key, so versions
+/// are sealed.
 fn sealed(root: &Root) -> FileStore {
     let locking = Locking::Each(Wait::For(Duration::from_secs(20)));
     let home = root.path("state-home");
@@ -575,7 +576,7 @@ fn a_journal_that_harness_did_not_write_is_not_believed() {
     let root = with_journal();
     apply(&mut sealed(&root), 1, &[add("one"), of_run]);
     apply(&mut sealed(&root), 2, &[add("two")]);
-    // Forged with another key, as by an agent that cannot read the user's.
+    // The seal is forged with another key, as by an agent that cannot read the user's key.
     let forged = with_journal();
     apply(&mut sealed(&forged), 1, &[add("one"), add("two")]);
     forged.edit(|json| json["tasks"][0]["status"] = "completed".into());

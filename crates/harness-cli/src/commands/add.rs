@@ -73,7 +73,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// A phase that the ledger does not have orders nothing.
+/// Warns about a phase that is not in the ledger, because it orders nothing.
 pub(crate) fn name_unknown_phase(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
     let Ok(ledger) = invocation.look(root) else { return };
     let phases = &ledger.head().phases;
@@ -99,13 +99,13 @@ pub(crate) fn add(
     invocation.with_client(&root, |client| client.add(Add { id, title, fields }))
 }
 
-/// The id is only needed where a task could depend on itself, which a new one cannot: it is not
-/// known before the ledger is locked.
+/// Returns the id, or a placeholder. The id is only needed where a task could depend on itself. A
+/// new task cannot, and its id is not known before the ledger is locked.
 pub(crate) fn placeholder(id: Option<&TaskId>) -> TaskId {
     id.cloned().unwrap_or_else(|| TaskId::numbered(0))
 }
 
-/// The task with the check of the configuration, where it was given none of its own.
+/// Returns the task with the check of the configuration, if it has none of its own.
 pub(crate) fn with_usual_check(invocation: &Invocation, root: &StateRoot, fields: Edit) -> Edit {
     let validation_command = match fields.validation_command {
         Some(own) => Some(own),
@@ -114,9 +114,9 @@ pub(crate) fn with_usual_check(invocation: &Invocation, root: &StateRoot, fields
     Edit { validation_command, ..fields }
 }
 
-/// `[validation] command`, unless it came with a repository that is not trusted: who adds a task agrees
-/// to its check, and nobody has seen this one. A configuration that cannot be read is reported by the
-/// commands that need it.
+/// Returns `[validation] command`, unless it came with an untrusted repository: a person who adds a
+/// task agrees to its check, and has not seen this one. The commands that need the configuration
+/// report it if it cannot be read.
 fn usual_check(invocation: &Invocation, root: &StateRoot) -> Option<String> {
     let loaded = config::load(&invocation.env, Some(root.path()), Overrides::default()).ok()?;
     let command = loaded.config.validation.command.filter(|command| !command.trim().is_empty())?;

@@ -1,5 +1,5 @@
-//! What can be typed. Each command's own arguments live in its file below `commands/`, and their
-//! doc comments are the help text.
+//! The command line. Each command's own arguments are in its file below `commands/`, and their doc
+//! comments are the help text.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -47,7 +47,7 @@ macro_rules! commands {
             $(#[command(name = $name)] $variant(commands::$module::Args),)*
         }
 
-        /// Each command by itself, built when it is asked for.
+        /// Each command by itself, built when it is needed.
         const COMMANDS: &[(&str, fn(clap::Command) -> clap::Command)] =
             &[$(($name, <commands::$module::Args as clap::Args>::augment_args),)*];
     };
@@ -91,7 +91,7 @@ commands! {
     "mcp" => Mcp(mcp),
 }
 
-/// The order in which `harness --help` lists the commands. A test holds that each is in one group.
+/// The order in which `harness --help` lists the commands. A test checks that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "install", "uninstall", "trust", "config", "doctor", "purge"]),
     ("Tasks", &["add", "run", "task", "plan", "research", "rescue"]),
@@ -101,22 +101,22 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("For scripts", &["mcp", "hook", "worker-id", "completions", "man"]),
 ];
 
-/// The whole command line as data, for help, completions and the manual.
+/// Returns the whole command line as data, for help, completions and the manual.
 pub(crate) fn command() -> clap::Command {
     let command = entire(Cli::command());
     let template = help_template(&command);
     command.help_template(template)
 }
 
-/// The command line as far as `word` needs it. To build the arguments of every command takes longer
-/// than most commands run.
+/// Returns the command line as far as `word` needs it. Building the arguments of every command
+/// takes longer than most commands run.
 fn narrow(word: &str) -> Option<clap::Command> {
     let (name, build) = COMMANDS.iter().find(|(name, _)| *name == word)?;
     let command = Global::augment_args(entire(clap::Command::new(NAME)));
     Some(command.subcommand_required(true).subcommand(build(clap::Command::new(*name))))
 }
 
-/// What is said of all of it.
+/// Adds the texts that apply to the whole command line.
 fn entire(command: clap::Command) -> clap::Command {
     command
         .about("Keeps coding agents working until the work is verifiably done")
@@ -127,13 +127,13 @@ fn entire(command: clap::Command) -> clap::Command {
         .after_help(ExitCode::HELP)
 }
 
-/// What was typed. Help and version are errors too, as clap has it.
+/// Parses the command line. Help and version are errors too, as in clap.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let words = spelled_out(std::env::args_os());
     let typed = || words.iter().skip(1).cloned();
     let line = match first_word(typed()) {
         Some(word) => word.to_str().and_then(narrow),
-        // Nothing of a command is asked for.
+        // No command is needed for the version.
         None if is_version(typed()) => Some(entire(clap::Command::new(NAME))),
         None => None,
     };
@@ -141,12 +141,12 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Whether a hook was called, for when the rest of the line makes no sense.
+/// Returns whether a hook was called, for lines that cannot be parsed.
 pub(crate) fn is_hook() -> bool {
     first_word(std::env::args_os().skip(1)).is_some_and(|word| word == "hook")
 }
 
-/// `help COMMAND` means `COMMAND --help`, and `version` means `--version`.
+/// Rewrites `help COMMAND` to `COMMAND --help`, and `version` to `--version`.
 fn spelled_out(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     match words.get(1).and_then(|word| word.to_str()) {
@@ -165,7 +165,7 @@ fn is_version(mut words: impl Iterator<Item = OsString>) -> bool {
     first && words.next().is_none()
 }
 
-/// The first that is neither an option nor the value of one.
+/// Returns the first word that is neither an option nor the value of one.
 fn first_word(mut words: impl Iterator<Item = OsString>) -> Option<OsString> {
     while let Some(word) = words.next() {
         if word == "-C" || word == "--directory" || word == "--color" {
@@ -177,7 +177,7 @@ fn first_word(mut words: impl Iterator<Item = OsString>) -> Option<OsString> {
     None
 }
 
-/// Clap lists the subcommands in one heap; several dozen need groups.
+/// Returns a template with groups. Clap would list several dozen subcommands in one block.
 fn help_template(command: &clap::Command) -> String {
     let width = command.get_subcommands().map(|c| c.get_name().len()).max().unwrap_or(0);
     let heading = command.get_styles().get_header();
@@ -191,7 +191,7 @@ fn help_template(command: &clap::Command) -> String {
             template += &format!("  {name_style}{name:<width$}{name_style:#}  {about}\n");
         }
     }
-    // `{after-help}` brings its own blank line.
+    // `{after-help}` includes its own blank line.
     template += &format!("\n{heading}Options:{heading:#}\n{{options}}\n");
     template + "\n`harness help COMMAND` has details and examples.{after-help}"
 }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    // The generator panics when its writer fails; memory does not.
+    // The generator panics when its writer fails. A write to memory does not fail.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::command(), "harness", &mut script);
     invocation.out.raw(&script)?;

@@ -41,7 +41,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         out.line(serde_json::to_string_pretty(&config::schema())?)?;
         return Ok(ExitCode::Done);
     }
-    // Without a ledger it shows what would hold if one were made here.
+    // Without a ledger it shows the settings that would apply to a new ledger here.
     let start = working_directory()?;
     let root = match StateRoot::discover(env, &start) {
         Err(_) if env.get(PIN).is_none() => StateRoot::for_init(env, &start)?,

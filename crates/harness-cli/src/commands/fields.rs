@@ -108,7 +108,7 @@ impl Fields {
     }
 }
 
-/// `@FILE`, `-`, or the text itself.
+/// Reads the text from `@FILE` or `-`, or returns the text itself.
 fn read_text(text: &str) -> Result<String> {
     if text == "-" {
         let mut input = String::new();

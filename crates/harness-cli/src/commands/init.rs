@@ -88,7 +88,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Our files that a repository has no use for.
+/// The files of harness that a repository does not need.
 pub(crate) const IGNORED: [&str; 6] = [
     "harness-tasks.json*",
     "harness-progress.txt",
@@ -98,7 +98,7 @@ pub(crate) const IGNORED: [&str; 6] = [
     ".harness/",
 ];
 
-/// A larger one is looked after by a program.
+/// The limit of an ignore file. A program maintains a larger one.
 const IGNORE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const INIT_SCRIPT: &str = "\
@@ -140,7 +140,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             root = StateRoot::for_init(&invocation.env, &here)?;
         }
     }
-    // All questions come first, so that an interrupt at one of them leaves nothing half done.
+    // All questions come first, so that an interrupt during a question leaves nothing half done.
     let script = root.home().init_script();
     let absent = |path: &Path| fs::symlink_metadata(path).is_err();
     let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);
@@ -176,7 +176,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         false => invocation.store(&root)?.create(SystemClock.now())?,
     };
     if created == Created::Existed && !done.is_empty() && !args.no_ignore {
-        // The repository is new; the ledger was there before it.
+        // The repository is new, and the ledger is older.
         let ignore = if args.gitignore { Ignore::Shared } else { Ignore::Private };
         done.extend(write_ignore_rules(root.path(), ignore)?);
     }
@@ -184,7 +184,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         done.push(made_words(&existed));
         match write_ignore_rules(root.path(), ignore) {
             Ok(written) => done.extend(written),
-            // The ledger is there and works: to fail now would say that it is not.
+            // The ledger exists and works, so a failure here would be misleading.
             Err(why) => warn(&format!("git will not ignore these files: {why}")),
         }
         if with_script == Answer::Yes {
@@ -194,7 +194,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             made.and_then(|mut f| f.write_all(INIT_SCRIPT.as_bytes())).map_err(unwritable)?;
             done.push("wrote harness-init.sh".into());
         }
-        // A ledger that came with the repository is not trusted by this, nor is what came beside it.
+        // A ledger that came with the repository does not become trusted by this, nor do the files
+        // beside it.
         let made = match with_script {
             Answer::Yes => WouldRun::init_script(&root),
             Answer::No => WouldRun::default(),
@@ -256,7 +257,7 @@ fn report(
     Ok(ExitCode::Done)
 }
 
-/// A ledger that was just made without `init`: it is trusted, and git ignores it.
+/// Finishes a ledger that was just created without `init`: it is trusted, and git ignores it.
 pub(crate) fn made(env: &Environment, root: &StateRoot) {
     Trust::grant_made(env, root, &WouldRun::default());
     let ignore = if in_git(root.path()) { Ignore::Private } else { Ignore::Nothing };
@@ -265,7 +266,6 @@ pub(crate) fn made(env: &Environment, root: &StateRoot) {
     }
 }
 
-/// What a ledger begins with.
 const IGNORE_QUESTION: &str = "\
 harness keeps its state in harness-tasks.json, harness-progress.txt and .harness/.
 Let git ignore these files (in .git/info/exclude)?";
@@ -295,7 +295,7 @@ fn write_ignore_rules(root: &Path, ignore: Ignore) -> Result<Option<String>> {
     let file = match ignore {
         Ignore::Nothing => return Ok(None),
         Ignore::Shared => root.join(".gitignore"),
-        // Asked of git, because in a linked work tree it lies elsewhere.
+        // Git is asked for the path, because it differs in a linked work tree.
         Ignore::Private => root.join(git(root, &["rev-parse", "--git-path", "info/exclude"])?),
     };
     let added = add_rules(&file).map_err(|why| {
@@ -306,7 +306,8 @@ fn write_ignore_rules(root: &Path, ignore: Ignore) -> Result<Option<String>> {
     Ok(added.then(|| format!("added ignore rules to {}", shown.display())))
 }
 
-/// Whether some were missing. Through a link nothing is written: where it leads is not ours.
+/// Adds the missing rules, and returns whether there were any. It does not write through a link,
+/// because the target is not harness's file.
 fn add_rules(file: &Path) -> io::Result<bool> {
     let strange = || io::Error::other("it is not the path of a file");
     let name = file.file_name().and_then(OsStr::to_str).ok_or_else(strange)?;
@@ -334,7 +335,8 @@ pub(crate) fn in_git(path: &Path) -> bool {
 
 pub(crate) fn git(directory: &Path, args: &[&str]) -> Result<String> {
     let mut command = Command::new("git");
-    // Those of a hook or an alias that we run in would point git at another repository.
+    // The variables of a hook or an alias around this process would point git at another
+    // repository.
     for (variable, _) in std::env::vars_os() {
         let name = variable.to_string_lossy();
         if name.starts_with("GIT_") && !name.starts_with("GIT_CONFIG_") {

@@ -119,7 +119,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     Ok(ExitCode::Done)
 }
 
-/// Lines about a task that was removed are still shown, so this is no error.
+/// Warns about an unknown task. It is no error, because lines about a removed task are still shown.
 fn name_unknown(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
     if let Ok(ledger) = invocation.look(root)
         && ledger.task(task).is_none()
@@ -130,7 +130,7 @@ fn name_unknown(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
     }
 }
 
-/// Prints the last `lines` lines that are there and wanted. No more than those are kept.
+/// Prints the last `lines` selected lines. Only these are kept in memory.
 fn last_wanted(
     invocation: &mut Invocation,
     args: &Args,

@@ -52,7 +52,7 @@ use crate::{
 use args::{Cli, Command};
 
 pub(crate) fn main() -> ExitCode {
-    // Before anything else: this program may have been started as the guard of an agent.
+    // This comes first, because the program may have been started as the guard of an agent.
     harness::guard::init();
     let env = Environment::of_this_process();
     let cli = match args::parse() {
@@ -69,7 +69,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(code)
     });
     ended.unwrap_or_else(|failure| {
-        // What was said before the failure still belongs on standard output.
+        // Output from before the failure still belongs on standard output.
         _ = invocation.out.finish();
         failure.report(paint)
     })
@@ -119,7 +119,8 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
     }
 }
 
-/// Clap's answer instead of a command: help and version as data, anything else as wrong usage.
+/// Prints clap's answer instead of running a command: help and version as data, anything else as
+/// wrong usage.
 fn tell(answer: &clap::Error, env: &Environment) -> ExitCode {
     let text = answer.render();
     if answer.use_stderr() {
@@ -127,10 +128,11 @@ fn tell(answer: &clap::Error, env: &Environment) -> ExitCode {
             Paint::Coloured => text.ansi().to_string(),
             Paint::Plain => text.to_string(),
         };
-        // All errors of the binary begin alike, also those of clap.
+        // All errors of the binary begin alike, including those of clap.
         let text = text.replacen("error:", "Error:", 1);
         _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
-        // To an agent a hook that ends with 2 says "go on"; wrong usage must not.
+        // An agent takes exit code 2 of a hook as an instruction to go on. Wrong usage must not
+        // cause that.
         return if args::is_hook() { ExitCode::Error } else { ExitCode::Usage };
     }
     let mut out = Out::new(ColorWhen::Auto, env);

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Everything of ours in a state root.
+/// Returns the names of all files of harness in a state root.
 fn names() -> impl Iterator<Item = &'static str> {
     OWN_FILES.into_iter().chain([OWN_FOLDER])
 }
@@ -77,12 +77,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     removed.extend(ignore_rules(&path)?);
     for name in names() {
-        // The lock is in .harness, and so that may be there only since we took it.
+        // The lock is in .harness, so this folder may exist only because we took the lock.
         if remove(&path.join(name))? && there.contains(&name) {
             removed.push(name.to_owned());
         }
     }
-    // Only if nothing else is in it.
+    // The folder is removed only if it is empty.
     _ = fs::remove_dir(home.state());
     if let Some(folder) = Outside::of_journal(&path, None) {
         removed.extend(folder.remove()?.then(|| shown(&folder)));
@@ -157,7 +157,7 @@ fn remove(path: &Path) -> Result<bool> {
     removed.map(|()| true).map_err(|why| Failure::file("remove", path, &why))
 }
 
-/// How many other state roots share the repository, and with it the references.
+/// Returns how many other state roots share the repository, and with it the references.
 fn other_roots(root: &Path) -> usize {
     let Some((_, git)) = git_directory(root) else { return 0 };
     let own = Outside::of_journal(root, None).map(|folder| folder.path());
@@ -187,7 +187,7 @@ fn remove_refs(root: &Path, refs: &[String]) -> Result<()> {
     }
 }
 
-/// Takes the lines that `init` wrote out of the files that tell git what to ignore.
+/// Removes the lines that `init` wrote from the ignore files of git.
 fn ignore_rules(root: &Path) -> Result<Vec<String>> {
     let mut files: Vec<PathBuf> = vec![root.join(".gitignore")];
     if init::in_git(root) {

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// How many runs the page lists.
+/// The number of runs that the page lists.
 const RUNS: usize = 10;
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
@@ -60,7 +60,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Adds receipts, and what git knows: the latest rescue of each task, and results on no branch.
+/// Adds receipts, and the data of git: the latest rescue of each task, and results on no branch.
 fn take_evidence(
     invocation: &Invocation,
     root: &StateRoot,
@@ -199,7 +199,7 @@ fn landed(entries: &[LandedEntry]) -> Table {
     table
 }
 
-/// Money, tokens and time, where there is any money or token.
+/// Returns cost, tokens and time, if there is any cost or token.
 fn spent(spending: &Spending) -> Vec<String> {
     let cost = spending.cost_usd.map(|cost| format!("${cost:.2}"));
     let tokens = Some(spending.tokens()).filter(|tokens| *tokens > 0);
@@ -216,7 +216,7 @@ fn took(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { Span(ms / 1000).to_string() }
 }
 
-/// A column stays a column.
+/// Cuts a text to the width of its column.
 fn cut(text: &str) -> String {
     const WIDTH: usize = 40;
     if text.chars().count() <= WIDTH {

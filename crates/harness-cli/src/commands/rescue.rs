@@ -152,7 +152,7 @@ pub(crate) fn short(rescue: &Rescue) -> &str {
     rescue.reference.strip_prefix(PREFIX).unwrap_or(&rescue.reference)
 }
 
-/// The latest one that goes by this name.
+/// Returns the latest rescue with this name.
 fn find(workspace: &GitWorkspace, name: Option<&str>) -> Result<Rescue> {
     let rescues = workspace.rescues(None)?;
     let named = |r: &Rescue| {
@@ -170,13 +170,13 @@ fn find(workspace: &GitWorkspace, name: Option<&str>) -> Result<Rescue> {
 }
 
 impl Invocation {
-    /// The git work tree of the root. Content filters, which are programs that the repository
-    /// names, run only where it is trusted.
+    /// Opens the git work tree of the root. Content filters are programs that the repository names,
+    /// so they run only if it is trusted.
     pub(crate) fn workspace(&self, root: &StateRoot) -> Result<GitWorkspace> {
         self.workspace_of(root, root.path())
     }
 
-    /// The same for the work tree that `directory` lies in.
+    /// Opens the work tree that contains `directory` in the same way.
     pub(crate) fn workspace_of(&self, root: &StateRoot, directory: &Path) -> Result<GitWorkspace> {
         let trusted = Trust::of_user(&self.env)?.is_place_trusted(root)?;
         let filters = if trusted { Filters::Run } else { Filters::Off };
@@ -216,7 +216,7 @@ impl From<WorkspaceError> for Failure {
             | WorkspaceError::NotDescendant { .. }
             | WorkspaceError::HeadMoved { .. }
             | WorkspaceError::Git { .. } => Self::error(text),
-            // The library may add further ones.
+            // The library may add variants.
             _ => Self::error(text),
         }
     }

@@ -107,14 +107,15 @@ pub(crate) fn take(invocation: &Invocation, task: &TaskId) -> Result<Finalized> 
     Ok(research::finalize(&place, task)?)
 }
 
-/// Where the inbox is: in the linked work tree that a worker of this root is in, else in the root.
+/// Returns the place of the inbox: the linked work tree of this root's worker, or else the root.
 fn work_tree(root: &StateRoot, start: &Path) -> PathBuf {
     let below = start.ancestors().take_while(|directory| *directory != root.path());
     let linked = below.filter(|directory| is_linked(directory)).map(Path::to_owned).next();
     linked.unwrap_or_else(|| root.path().to_owned())
 }
 
-/// A submodule has a file there too, but one that leads elsewhere.
+/// Returns whether this is a linked work tree. A submodule also has a file `.git`, but it points
+/// elsewhere.
 fn is_linked(directory: &Path) -> bool {
     let git = directory.join(".git");
     let is_file = fs::symlink_metadata(&git).is_ok_and(|found| found.is_file());

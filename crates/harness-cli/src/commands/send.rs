@@ -33,11 +33,10 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::Send)?;
     let Args { text, agent, run_id } = args;
+    let is_addressed = agent.is_some() || run_id.is_some();
     let message = SentMessage { content: text, agent, run_id };
     match invocation.with_client(&root, |client| client.send(message))? {
-        Some(0) => Err(Failure::error("no agent received it")
-            .hint("no agent of that name is at work, or it does not read messages while it works")
-            .hint("`harness send` without --agent speaks to every agent of the run")),
+        Some(0) => Err(not_received(is_addressed)),
         Some(1) => {
             invocation.out.line("received by 1 agent")?;
             Ok(ExitCode::Done)
@@ -46,7 +45,17 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             invocation.out.line(format_args!("received by {count} agents"))?;
             Ok(ExitCode::Done)
         }
-        // An older host does not tell.
+        // An older host does not report it.
         None => Ok(ExitCode::Done),
     }
+}
+
+fn not_received(is_addressed: bool) -> Failure {
+    let failure = Failure::error("no agent received it");
+    if is_addressed {
+        return failure
+            .hint("no agent of that name is at work, or it does not read messages while it works")
+            .hint("without --agent, `harness send` reaches every agent of the run");
+    }
+    failure.hint("no agent is at work, or none of them reads messages while it works")
 }

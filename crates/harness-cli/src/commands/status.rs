@@ -61,19 +61,19 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         invocation.out.raw(text.as_bytes())?;
     }
     drop(view);
-    // The process ends here. To free ten thousand tasks one by one would only take time.
+    // The process ends here, and freeing ten thousand tasks one by one would only take time.
     std::mem::forget(ledger);
     std::mem::forget(sources);
     Ok(ExitCode::Done)
 }
 
-/// By the host that answers, else in the files.
+/// Acknowledges through the host that answers, or else in the files.
 fn acknowledge(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     invocation.permit(root, Operation::Acknowledge)?;
     invocation.with_client(root, |client| client.acknowledge())
 }
 
-/// The text, in at most `rows` lines.
+/// Returns the text of the status, in at most `rows` lines.
 pub(crate) fn text(invocation: &Invocation, rows: usize) -> Result<String> {
     let root = invocation.root()?;
     let sources = ViewSources::read(invocation, &root)?;

@@ -61,7 +61,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     let would_run = WouldRun::in_root(&root)?;
     let introduction = format!("{} would run", root.path().display());
-    // Where there is no git, there are no hooks.
+    // Without git there are no hooks.
     let hooks = invocation.workspace(&root).ok().and_then(|git| git.commit_hooks().ok().flatten());
     if let Some(hooks) = hooks.as_ref().filter(|_| !args.json) {
         show_hooks(hooks);
@@ -88,7 +88,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     tell(invocation, &args, &root, "trusted", answer)
 }
 
-/// Hooks are trusted whether they are in use or not, so that switching them on needs no second question.
+/// Shows the hooks. They are trusted even if they are not in use, so that enabling them needs no
+/// second question.
 fn show_hooks(hooks: &CommitHooks) {
     let (names, folder) = (hooks.names.join(", "), hooks.folder.display().to_string());
     eprintln!("git hooks, used with `[git] hooks = true`: {names} in {}", visible(&folder));

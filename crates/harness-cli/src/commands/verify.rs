@@ -49,7 +49,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What came of one task.
+/// The result of one task.
 #[derive(Serialize)]
 struct Verified {
     id: TaskId,
@@ -103,7 +103,7 @@ fn chosen(ledger: &Ledger, ids: Vec<TaskId>) -> Result<Vec<&Task>> {
     ids.into_iter().map(find).collect()
 }
 
-/// The first lines of the log that harness did not write although they look so.
+/// Returns the first lines of the log that look like harness's own but that it did not write.
 pub(crate) fn foreign_lines(root: &StateRoot, witness: Option<&Witness>) -> Vec<String> {
     const SHOWN_MAX: usize = 20;
     let log = read_log(root).unwrap_or_default();
@@ -200,7 +200,7 @@ impl Verified {
     }
 }
 
-/// As the check found it when it passed.
+/// Returns the environment that the check had when it passed.
 fn environment(root: &StateRoot, receipt: &Receipt) -> Vec<(String, String)> {
     Variables::of_root(root.path().display()).receipt(receipt).list()
 }

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// How many lines of the log are shown, the last ones.
+/// The number of lines of the log that are shown, the last ones.
 const LINES: usize = 12;
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
@@ -95,7 +95,7 @@ fn merge(document: &mut Value, more: Value) {
     }
 }
 
-/// Indented lines below a heading; nothing where there are none.
+/// Prints indented lines below a heading, or nothing if there are no lines.
 fn section(out: &mut Out, title: &str, lines: impl Iterator<Item = String>) -> Result<()> {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {
@@ -106,7 +106,7 @@ fn section(out: &mut Out, title: &str, lines: impl Iterator<Item = String>) -> R
     lines.try_for_each(|line| out.line(format_args!("  {line}")))
 }
 
-/// An attempt, with where everything is that its agents wrote.
+/// Returns an attempt, with the transcripts of its agents.
 fn attempt_lines(attempt: &AttemptSummary) -> Vec<String> {
     let spending = &attempt.spending;
     let mut line = format!("{}: {}", attempt.started_at, one_line(&attempt.agent));
@@ -121,7 +121,7 @@ fn attempt_lines(attempt: &AttemptSummary) -> Vec<String> {
     std::iter::once(line).chain(transcripts).collect()
 }
 
-/// One sentence or two, from the facts.
+/// Returns one or two sentences that follow from the facts.
 fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
     let (task, standing) = (detail.task, &detail.standing);
     let last = task.error_log.last();
@@ -166,7 +166,7 @@ fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
     }
 }
 
-/// What a completion rests on, in words.
+/// Describes the evidence of a completion.
 pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
     let Some(receipt) = receipt else { return "there is no receipt for it".to_owned() };
     let Some(check) = &receipt.check else {
@@ -189,7 +189,8 @@ pub(crate) fn receipt_of(root: &StateRoot, task: &Task) -> Option<Receipt> {
     harness::store::receipt(root.path(), &task.id, epoch).ok().flatten()
 }
 
-/// The names of what rollbacks of this task saved, oldest first; none without git.
+/// Returns the names of the rescues that rollbacks of this task saved, oldest first; none without
+/// git.
 fn rescues_of(invocation: &Invocation, root: &StateRoot, task: &Task) -> Vec<String> {
     let found = invocation.workspace(root).ok().and_then(|w| w.rescues(Some(&task.id)).ok());
     found.unwrap_or_default().iter().map(|r| rescue::short(r).to_owned()).collect()

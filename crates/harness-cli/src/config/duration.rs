@@ -5,15 +5,15 @@ use std::{borrow::Cow, fmt, time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Whole seconds.
+/// A duration in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Duration(pub(crate) time::Duration);
 
-/// From large to small.
+/// The units, from large to small.
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 impl Duration {
-    /// None if it is not one. A bare number means seconds.
+    /// Returns the duration; `None` if the text is none. A bare number is in seconds.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Ok(seconds) = text.parse::<u64>() {
             return (seconds > 0).then(|| Self(time::Duration::from_secs(seconds)));
@@ -82,18 +82,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_add_up_and_a_bare_number_is_refused() {
+    fn units_add_up_and_a_bare_number_is_seconds() {
         for (text, seconds, written) in [
             ("90s", 90, "1m30s"),
             ("30m", 1_800, "30m"),
             ("8h", 28_800, "8h"),
             ("2d", 172_800, "2d"),
             ("1h30m", 5_400, "1h30m"),
+            ("90", 90, "1m30s"),
         ] {
             let duration = Duration::parse(text).unwrap();
             assert_eq!((duration.0.as_secs(), duration.to_string().as_str()), (seconds, written));
         }
-        for bad in ["", "90", "h", "1x", "-1s", "1h 2m", "1é", "0s", "99999999999999999999d"] {
+        for bad in ["", "h", "1x", "-1s", "1h 2m", "1é", "0s", "99999999999999999999d"] {
             assert_eq!(Duration::parse(bad), None, "{bad:?}");
         }
     }

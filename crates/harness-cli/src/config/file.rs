@@ -1,4 +1,4 @@
-//! One configuration file: read, checked key by key, each value with its line.
+//! One configuration file: it is read and checked key by key, each value with its line.
 
 use std::{collections::BTreeMap, ffi::OsStr, fs, io, ops::Range, path::Path};
 
@@ -12,17 +12,17 @@ use toml::{
 use super::{key, schema::Config, text::plain_words};
 use crate::failure::{Failure, Result};
 
-/// What people write is far smaller.
+/// The limit of a file. Those that people write are far smaller.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// The values of a file and the lines they stand on, by key.
+/// The values of a file and their lines, by key.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     pub(super) values: Table,
     pub(super) lines: BTreeMap<String, usize>,
 }
 
-/// None where there is no such file.
+/// Reads a file; `None` if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>> {
     match fs::read_to_string(path) {
         Ok(text) => Source { path, text: &text }.check().map(Some),
@@ -31,8 +31,8 @@ pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>> {
     }
 }
 
-/// The same for the file of a repository: one that is a link, a pipe or a device could show, or wait
-/// for, anything. The user's own file may well be a link: people keep those elsewhere.
+/// Reads the file of a repository. A link, a pipe or a device is refused, because it could show, or
+/// wait for, anything. The user's own file may be a link, because people often keep it elsewhere.
 pub(super) fn read_project(path: &Path) -> Result<Option<ConfigFile>> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -56,7 +56,7 @@ struct Span {
     line: usize,
 }
 
-/// Outer keys before inner ones.
+/// Outer keys come before inner ones.
 type Spans = Vec<Span>;
 
 impl Source<'_> {
@@ -64,7 +64,7 @@ impl Source<'_> {
         let document = DeTable::parse(self.text).map_err(|why| self.syntax(&why))?;
         let mut spans = Spans::new();
         self.walk("", document.get_ref(), &key::tree(), &mut spans)?;
-        // The names are right; serde knows the types and the ranges.
+        // The names are correct. Serde checks the types and the ranges.
         toml::from_str::<Config>(self.text).map_err(|why| self.wrong_value(&why, &spans))?;
         let values = toml::from_str(self.text).map_err(|why| self.syntax(&why))?;
         let lines = spans.into_iter().map(|span| (span.key, span.line)).collect();
@@ -93,7 +93,7 @@ impl Source<'_> {
                     let problem = format!("`{key}` is a table; write it as [{key}]");
                     return Err(self.at(line, &problem));
                 }
-                // Whether the value fits is for serde to say.
+                // Serde checks whether the value fits.
                 _ => {}
             }
         }
@@ -123,7 +123,7 @@ impl Source<'_> {
 
     fn wrong_value(&self, why: &toml::de::Error, spans: &Spans) -> Failure {
         let at = why.span().map_or(0, |span| span.start);
-        // From the end, so that the innermost key is found.
+        // The search starts at the end, so that it finds the innermost key.
         let key = spans.iter().rev().find(|span| span.value.contains(&at));
         let problem = plain_words(why.message());
         match key {
@@ -176,7 +176,7 @@ mod tests {
         for price in ["[agents.claude.price]\ninput = 1", "agents.claude.price = {input = 1}"] {
             check(price, "harness.toml:1: `agents.claude.price`: missing field `output`");
         }
-        check("limits = 3", "harness.toml:1: `limits` is a table, write it as [limits]");
+        check("limits = 3", "harness.toml:1: `limits` is a table; write it as [limits]");
         check("zzzz = 3", "harness.toml:1: unknown key `zzzz` | `harness config` lists all keys");
     }
 

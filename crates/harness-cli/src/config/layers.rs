@@ -1,4 +1,5 @@
-//! The layers, later wins: built in, the user's file, the project's file, variables, flags.
+//! The layers of the configuration: built in, the user's file, the project's file, variables,
+//! flags. Later ones take precedence.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +19,7 @@ use crate::{
     paint::warn,
 };
 
-/// What holds, and where each key that is not built in came from.
+/// The effective configuration, and the origin of each key that is not built in.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) config: Config,
@@ -30,7 +31,7 @@ pub(crate) struct Loaded {
 pub(crate) struct Overrides(Vec<(&'static str, &'static str, String)>);
 
 impl Overrides {
-    /// `flag` (as `--max-cost`) sets `key` (as `limits.max_cost`) if it was given.
+    /// Sets `key` (as `limits.max_cost`) to the value of `flag` (as `--max-cost`), if there is one.
     pub(crate) fn set(
         mut self,
         key: &'static str,
@@ -42,7 +43,7 @@ impl Overrides {
     }
 }
 
-/// The files that are read, in order, whether they are there or not.
+/// Returns the files that are read, in order, whether they exist or not.
 pub(crate) fn files(env: &Environment, root: Option<&Path>) -> Vec<PathBuf> {
     let user = user_file(env);
     user.into_iter().chain(root.map(project_file)).collect()
@@ -71,7 +72,8 @@ pub(crate) fn load(env: &Environment, root: Option<&Path>, flags: Overrides) -> 
     layers.finish()
 }
 
-/// Variables that look like keys of a table and name none, said once in the life of this process.
+/// Warns about variables that look like keys of a table but are none, once in the life of this
+/// process.
 fn warn_of_unknown(env: &Environment) {
     static SAID: Once = Once::new();
     let unknown = unknown_variables(env);
@@ -85,7 +87,7 @@ fn unknown_variables(env: &Environment) -> Vec<String> {
     let tables = tree.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
     let known: Vec<String> =
         key::leaves(&tree).iter().filter_map(|(key, _)| key::variable(key)).collect();
-    // `HARNESS_LIMIT_` is what people type for `HARNESS_LIMITS_`.
+    // People type `HARNESS_LIMIT_` for `HARNESS_LIMITS_`.
     let prefixes: Vec<String> = tables
         .filter(|(name, _)| *name != "agents")
         .map(|(name, _)| format!("HARNESS_{}", name.trim_end_matches('s').to_ascii_uppercase()))
@@ -96,7 +98,7 @@ fn unknown_variables(env: &Environment) -> Vec<String> {
             rest.is_some_and(|rest| rest.trim_start_matches('S').starts_with('_'))
         })
     };
-    // Names of the program itself that begin alike.
+    // These names of the program itself begin alike.
     const OTHERS: [&str; 1] = [harness_core::variables::TASK];
     let names = env.names().filter(|name| is_meant(name) && !known.contains(name));
     let mut unknown: Vec<String> = names.filter(|name| !OTHERS.contains(&name.as_str())).collect();
@@ -138,7 +140,7 @@ impl Layers {
         }
     }
 
-    /// Only variables that name a key: many others begin with HARNESS_.
+    /// Reads only variables that name a key, because many others begin with HARNESS_.
     fn variables(&mut self, env: &Environment) -> Result<()> {
         let tree = key::tree();
         for (key, _) in key::leaves(&tree) {
@@ -167,7 +169,7 @@ impl Layers {
 
     fn finish(self) -> Result<Loaded> {
         let Self { values, origins } = self;
-        // Each layer was checked by itself, so this can only fail where two contradict.
+        // Each layer was checked by itself, so this fails only if two of them contradict.
         let config = Config::deserialize(Value::Table(values))
             .map_err(|why| Failure::config(text::plain_words(why.message())))?;
         match config.contradiction() {
@@ -249,7 +251,8 @@ mod tests {
         ]);
         let said = unknown_variables(&env);
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].ends_with("did you mean HARNESS_LIMITS_MAX_COST?"), "{said:?}");
+        let meant = |said: &String| said.ends_with("did you mean HARNESS_LIMITS_MAX_COST?");
+        assert!(said.iter().any(meant), "{said:?}");
     }
 
     #[test]
@@ -278,7 +281,7 @@ mod tests {
     fn an_agent_that_does_not_exist_is_found_where_it_is_named() {
         let files = Files::new("", "[agents.mine]\ncommand = 'x'\nfallback = ['nobody']\n");
         let failure = files.load(&[], Overrides::default()).unwrap_err();
-        let expected = "harness.toml:3: `agents.mine.fallback`: there is no agent \"nobody\"";
+        let expected = "harness.toml:3: `agents.mine.fallback`: unknown agent \"nobody\"";
         assert!(failure.error.ends_with(expected), "{failure}");
         for (table, problem) in [
             ("[agents.mine]\nmodel = 'x'", ":1: `agents.mine`: it needs a `kind` or a `command`"),

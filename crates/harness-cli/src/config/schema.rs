@@ -125,7 +125,7 @@ pub(crate) struct Validation {
 }
 
 impl Validation {
-    /// What a clean checkout is given beside the commit.
+    /// Returns the files that a clean checkout receives besides the commit.
     pub(crate) fn bring(&self) -> Bring {
         Bring { link: self.link.clone(), copy: self.copy.clone() }
     }
@@ -151,7 +151,7 @@ impl Default for Git {
     }
 }
 
-/// Who may change the ledger
+/// Permissions to change the ledger
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Tasks {
@@ -187,8 +187,8 @@ impl Default for Keep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Agent {
-    /// How it is spoken to; a table with a built-in's name need not say, one that only has a
-    /// `command` is a `command`
+    /// The protocol of the agent. A table with the name of a built-in agent needs none, and one
+    /// that only has a `command` is a `command`
     pub(crate) kind: Option<AgentKind>,
     /// The program and its arguments, split into words as a shell would, but run without one
     pub(crate) command: Option<String>,
@@ -198,13 +198,13 @@ pub(crate) struct Agent {
     pub(crate) model: Option<String>,
     /// Variables that it gets beyond the usual ones: `NAME`, `PREFIX_*` or `NAME=value`
     pub(crate) env: Vec<String>,
-    /// What tokens cost, for agents that do not say
+    /// The price of tokens, for agents that report no cost
     pub(crate) price: Option<Price>,
     /// Agents that take over, in this order, while this one is at its usage limit
     pub(crate) fallback: Vec<String>,
     /// Let it do anything without asking (bypass its permissions and sandbox)
     pub(crate) yolo: bool,
-    /// Tokens of its context window, where it does not say
+    /// Tokens of its context window, for agents that do not report them
     pub(crate) context_window: Option<u64>,
     /// This agent's own `stall_seconds`
     pub(crate) stall_seconds: Option<u64>,
@@ -252,7 +252,7 @@ pub(crate) struct Price {
     pub(crate) output: f64,
 }
 
-/// Who writes summaries
+/// The agent that writes summaries
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Summarizer {
@@ -292,7 +292,7 @@ impl Config {
     pub(crate) const BUILT_IN_AGENTS: [&str; 8] =
         ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "command", "shell"];
 
-    /// What an agent is, by its table or by its name.
+    /// Returns the kind of an agent, by its table or by its name.
     pub(crate) fn kind(&self, name: &str) -> Option<AgentKind> {
         let table = self.agents.get(name);
         if let Some(kind) = table.and_then(|table| table.kind) {
@@ -308,7 +308,7 @@ impl Config {
         }
     }
 
-    /// The program that it runs; none for scripts, or where nothing names one.
+    /// Returns the program that it runs; `None` for scripts, or if none is named.
     pub(crate) fn program(&self, name: &str) -> Option<&str> {
         let command = self.agents.get(name).and_then(|table| table.command.as_deref());
         let command = command.or_else(|| match self.kind(name)? {
@@ -320,7 +320,7 @@ impl Config {
         command?.split_whitespace().next()
     }
 
-    /// What one value alone cannot tell: the key and what is wrong with it.
+    /// Returns a contradiction between several values: the key and the problem.
     pub(super) fn contradiction(&self) -> Option<(String, String)> {
         let known =
             |name: &str| Self::BUILT_IN_AGENTS.contains(&name) || self.agents.contains_key(name);

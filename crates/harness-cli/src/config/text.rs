@@ -94,7 +94,7 @@ mod tests {
         );
         assert_eq!(
             wrong("promise_match", "loose"),
-            "unknown variant `loose`, expected `token` or `tag`"
+            "unknown variant `loose`, expected one of `line`, `token`, `tag`"
         );
         assert!(wrong("limits.max_duration", "90").contains("expected a duration such as"));
     }

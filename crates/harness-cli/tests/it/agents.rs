@@ -1,4 +1,4 @@
-//! `harness run` with programs that speak as the real agents do.
+//! `harness run` with programs that use the protocols of the real agents.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::environment::TestEnvironment;
 
-/// As Codex speaks: the first context fails or ends without the promise, as `first` says.
+/// Speaks as Codex does. The first context fails or ends without the promise, as `first` says.
 const CODEX: &str = r#"#!/bin/sh
 grep -q hello.txt || exit 9
 echo '{"type":"thread.started","thread_id":"thread-1"}'
@@ -21,7 +21,7 @@ echo '{"type":"item.completed","item":{"id":"item_1","type":"agent_message","tex
 echo '{"type":"turn.completed","usage":{"input_tokens":2000000,"output_tokens":100000}}'
 "#;
 
-/// As an ACP agent speaks.
+/// Speaks as an ACP agent does.
 const ACP: &str = r#"#!/bin/sh
 answer() { read -r line; echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
 answer 1 '{"protocolVersion":1}'
@@ -74,7 +74,7 @@ fn codex_that_is_not_signed_in_uses_up_no_iteration() {
     let env = world("codex", &CODEX.replace("FIRST", failed));
     env.run(["run", "--agent", "codex"]).code(1).stderr_contains("401 Unauthorized");
     assert_eq!(attempt(&env)["iteration_count"], 0);
-    // Signed in: the same attempt goes on.
+    // After a sign-in, the same attempt goes on.
     let ended = env.run(["run", "--agent", "codex", "--json"]).success().json();
     assert_eq!(ended["counts"]["completed"], 1);
 }
@@ -103,8 +103,8 @@ fn an_agent_that_speaks_acp_works_a_task() {
     }
 }
 
-/// What the program was told at its start, in whatever way its kind is told.
-fn told(agent: &str, text: &str, config: &str) -> String {
+/// Returns the input that the program received at its start, in the way of its kind.
+fn start_input(agent: &str, text: &str, config: &str) -> String {
     let env = world(agent, text);
     env.write("harness.toml", config);
     env.run(["run", "--agent", agent]).success();
@@ -128,9 +128,9 @@ printf '%s\n' "$@" > "$HOME/told""#;
             format!("\"mcpServers\":[{{\"name\":\"harness\",\"command\":\"{program}\""),
         ),
     ] {
-        let given = told(agent, text, "");
+        let given = start_input(agent, text, "");
         assert!(given.contains(&starts) && task(&given), "{given}");
-        let off = told(agent, text, &format!("[agents.{agent}]\nmcp = false\n"));
+        let off = start_input(agent, text, &format!("[agents.{agent}]\nmcp = false\n"));
         assert!(!off.contains(program), "{off}");
     }
 }

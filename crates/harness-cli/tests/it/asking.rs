@@ -1,4 +1,4 @@
-//! Answers, messages and refusals that name what was meant.
+//! Answers, messages and refusals that suggest what was probably meant.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn an_answer_that_is_none_of_the_choices_is_refused_and_the_choices_are_listed()
     let id = asked["questions"][0]["prompt_id"].as_str().unwrap();
     env.run(["reply", id, "banana"]).code(1).stderr_contains("approve, reject");
     env.run(["reply", id, "yes"]).code(1).stderr_contains("approve, reject");
-    // It is still open.
+    // The question is still open.
     env.run(["reply", id, "approve"]).success();
     let claimed = env.run(["task", "claim", "--wait", "30s"]).success().json();
     assert_eq!(claimed["task"]["id"], "build");

@@ -1,4 +1,4 @@
-//! What `/harness` asks of a session, and that hooks after `--bound` leave all others alone.
+//! The requests of `/harness` to a session. Hooks after `--bound` leave all other sessions alone.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn typed(env: &TestEnvironment, session: &str, prompt: &str) -> Ran {
     call(env, "prompt", &json!({ "session_id": session, "prompt": prompt }))
 }
 
-/// A turn of the session ends with these words.
+/// Ends a turn of the session with this text.
 fn bound(env: &TestEnvironment, hook: &str, session: &str, said: &str) -> Ran {
     let payload = json!({ "session_id": session, "last_assistant_message": said });
     env.run_with_input(&payload.to_string(), ["hook", "--bound", hook])
@@ -33,7 +33,7 @@ fn only_a_session_that_was_put_to_work_is_kept_from_stopping() {
     silent(typed(&env, "work", "/harness run"));
     blocked(bound(&env, "stop", "work", "Enough."), &["next=b"]);
     blocked(bound(&env, "subagent-stop", "work", "Enough."), &["Title a"]);
-    // The marker names nobody, so a hook without the word still speaks to all.
+    // The marker names no session, so a hook without `--bound` still applies to all.
     blocked(call(&env, "stop", &json!({ "session_id": "chat" })), &["next=b"]);
     silent(typed(&env, "work", "/harness stop"));
     silent(bound(&env, "stop", "work", "Enough."));
@@ -69,7 +69,7 @@ fn an_objective_begins_at_once_and_is_restarted_ten_times_at_most() {
     );
     silent(bound(&env, "stop", "other", "No."));
     for restart in 1..=10 {
-        // The words in the middle of another one are no promise.
+        // The promise inside another word is no promise.
         let said = "NOT_TASK_COMPLETE yet";
         let number = format!("Restart {restart} of 10.");
         blocked(bound(&env, "stop", "s", said), &[&number, "write a report", "long-running task"]);

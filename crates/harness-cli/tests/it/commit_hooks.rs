@@ -1,4 +1,4 @@
-//! `[git] hooks` and `[git] sign`: commits of a run as the repository wants them.
+//! `[git] hooks` and `[git] sign`: commits of a run follow the repository's rules.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -16,7 +16,7 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A repository with a hook that is trusted.
+/// Returns a repository with a trusted hook.
 fn hooked(settings: &str, hook: &str) -> TestEnvironment {
     let env = TestEnvironment::of_worker();
     env.write("harness.toml", settings);
@@ -45,7 +45,8 @@ fn s8_a_run_says_that_it_bypasses_hooks_and_signing() {
 
 #[test]
 fn s8_hooks_run_and_the_check_judges_the_commit_they_made() {
-    // The hook adds a file to the commit; the check wants to see it, and that all is committed.
+    // The hook adds a file to the commit. The check requires that file, and that everything is
+    // committed.
     let env = hooked(HOOKS, "date > formatted; git add formatted");
     script(&env.root().join(".git/hooks/commit-msg"), "echo 'Reviewed-by: a hook' >> \"$1\"");
     script(&env.root().join(".git/hooks/post-commit"), "git log -1 --format=%s > .git/seen");
@@ -89,7 +90,7 @@ fn s8_only_the_hooks_that_were_trusted_run() {
 
 #[test]
 fn s8_an_agent_cannot_bring_a_hook_of_its_own() {
-    // In the git directory its change is set back; in the work tree the commit is refused.
+    // In the git directory the change is reverted. In the work tree the commit is refused.
     let own = "printf '#!/bin/sh\\ntouch .git/stranger\\n' > .git/hooks/pre-commit; touch a";
     let env = hooked(HOOKS, "touch .git/trusted");
     add(&env, own, "true", &[]);
@@ -144,7 +145,7 @@ fn s8_a_signer_that_fails_stops_the_run_and_counts_no_attempt() {
     let ran = env.run(RUN).code(1);
     assert!(ran.errors().contains("the commit could not be signed"), "{}", ran.errors());
     assert_eq!(task(&env, 0)["attempts"], 0);
-    // The work is still there, and the next run commits it.
+    // The work still exists, and the next run commits it.
     env.write("harness.toml", "");
     env.git([
         "commit",

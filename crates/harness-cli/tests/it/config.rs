@@ -39,6 +39,8 @@ fn every_value_is_shown_with_where_it_came_from() {
     validation.link           []                 built in
     validation.copy           []                 built in
     git.mark                  true               built in
+    git.hooks                 false              built in
+    git.sign                  false              built in
     tasks.agents_may_add      true               built in
     keep.rescue_days          30                 built in
     keep.transcript_days      30                 built in

@@ -26,7 +26,7 @@ fn world(tasks: usize) -> TestEnvironment {
     env
 }
 
-/// `None` when the daemon is not there, or goes away before it has answered.
+/// Returns the answer; `None` if there is no daemon, or if it ends before it has answered.
 fn ask(
     client: &mut Option<BufReader<UnixStream>>,
     path: &std::path::Path,
@@ -47,7 +47,7 @@ fn ask(
     Some(answer["data"].clone())
 }
 
-/// Claims and completes until nothing is left; says what it was told that it completed.
+/// Claims and completes until nothing is left. Returns the tasks whose completion was confirmed.
 fn work(path: &std::path::Path, worker: &str, done: &AtomicUsize) -> Vec<String> {
     let mut client = None;
     let mut completed = Vec::new();
@@ -61,7 +61,7 @@ fn work(path: &std::path::Path, worker: &str, done: &AtomicUsize) -> Vec<String>
         let epoch = &claimed["task"]["epoch"];
         let complete = json!({ "command": "task_complete", "task_id": id, "worker_id": worker,
             "epoch": epoch });
-        // Asked again after a crash it answers the same.
+        // A repeated request after a crash gets the same answer.
         while ask(&mut client, path, &complete).is_none() {}
         completed.push(id.to_owned());
         done.fetch_add(1, Ordering::Relaxed);
@@ -101,7 +101,7 @@ fn a_hundred_workers_lose_nothing_and_share_nothing() {
     check(&env, told, TASKS);
 }
 
-/// Whatever a worker was told before the daemon was killed holds after it.
+/// Answers that a worker received before the daemon was killed hold afterwards.
 #[test]
 fn a_daemon_that_is_killed_loses_nothing_that_it_said() {
     let tasks = 120;
@@ -116,7 +116,7 @@ fn a_daemon_that_is_killed_loses_nothing_that_it_said() {
         while workers.iter().any(|worker| !worker.is_finished()) {
             if done.load(Ordering::Relaxed) / 15 > kills {
                 kills += 1;
-                // Dropped, it is killed: in the middle of whatever it was doing.
+                // Dropping it kills it, in the middle of its work.
                 drop(daemon.take());
                 daemon = Some(Foreground::start(&env, &[]));
             }

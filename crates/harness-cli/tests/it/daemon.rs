@@ -1,4 +1,5 @@
-//! The daemon as people meet it: started when it is needed, one at a time, gone when it is not.
+//! The daemon for people: it starts when it is needed, runs once per root, and ends when it is not
+//! needed.
 
 use std::{
     fs,
@@ -40,7 +41,7 @@ fn task(env: &TestEnvironment, id: &str) -> Value {
     env.run(["get-state"]).success().json()["tasks"][id].clone()
 }
 
-/// One in the foreground, ended with the test.
+/// A daemon in the foreground that ends with the test.
 pub(crate) struct Foreground {
     pub(crate) child: Child,
     pub(crate) said: BufReader<std::process::ChildStderr>,
@@ -272,17 +273,17 @@ fn a_check_that_outlasts_everything_is_waited_for() {
     let mut complete = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let place = fs::read_to_string(&ready).unwrap();
     assert_eq!(place.trim(), format!("in {}", env.root().display()), "in the daemon's work tree");
-    // After a second of silence.
+    // A message comes after a second of silence.
     let mut said = String::new();
     BufReader::new(complete.stderr.take().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, "waiting for the check of a …\n");
-    // Until the first lease would have run out.
+    // This waits until the first lease would have ended.
     let renewals = || env.read(".harness/trajectory.jsonl").matches("task_renew").count();
     while renewals() < 4 {
         thread::yield_now();
     }
     env.run(["task", "claim", "--worker", "x"]).success().stdout(r#"{"task":null}"#);
-    // Outside of the lock, of course.
+    // The check runs outside of the lock.
     env.run(["add", "meanwhile"]).success();
     fs::write(&go, "go\n").unwrap();
     assert!(complete.wait().unwrap().success());
@@ -324,7 +325,7 @@ fn a_worker_that_lost_its_lease_is_refused() {
     let env = world();
     import(&env, &json!({ "a": { "description": "A", "timeout_seconds": 1 } }));
     env.run(["task", "claim", "--worker", "slow"]).success();
-    // Waits for the end of the lease.
+    // This claim waits for the end of the lease.
     let claimed = env.run(["task", "claim", "--worker", "quick", "--wait"]).success().json();
     assert_eq!((&claimed["is_reclaim"], &claimed["task"]["attempts"]), (&json!(true), &json!(1)));
     env.run(["task", "complete", "--id", "a", "--worker", "slow"])
@@ -360,12 +361,12 @@ fn whoever_waits_for_a_task_hears_of_it() {
     let second = heard(waiting("second"));
     env.run(["task", "complete", "--id", "a", "--worker", "first"]).success();
     assert_eq!(claimed(second)["task"]["id"], "b");
-    // Also of what somebody else writes into the files.
+    // A waiting client also notices changes of the files by others.
     let third = heard(waiting("third"));
     let mut off = env.harness(["add", "by the files"]);
     assert!(off.env("HARNESS_DAEMON", "off").output().unwrap().status.success());
     assert_eq!(claimed(third)["task"]["description"], "by the files");
-    // And of the end.
+    // It also notices the end of the daemon.
     let fourth = heard(waiting("fourth"));
     env.run(["shutdown"]).success();
     assert_eq!(claimed(fourth), json!({ "task": null }));
@@ -454,7 +455,7 @@ fn a_run_has_the_daemon_make_way() {
     assert_eq!(task(&env, "task-001")["status"], "completed");
 }
 
-/// Nobody may be there to bury it.
+/// Returns whether the process is a zombie, because there may be no parent that reaps it.
 fn is_zombie(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))

@@ -1,4 +1,4 @@
-//! What a daemon says on its socket, to clients that behave and to those that do not.
+//! The answers of a daemon on its socket, to clients that behave and to those that do not.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -49,7 +49,7 @@ fn every_verb_does_what_the_page_says() {
         json!({ "running": true, "pid": daemon.child.id(), "version": env!("CARGO_PKG_VERSION"),
             "protocol": 1 })
     );
-    // Where there is no ledger.
+    // There is no ledger yet.
     assert_eq!(ok(say(json!({ "command": "get_state" }))), Value::Null);
     let claim = json!({ "command": "task_claim", "worker_id": "w" });
     assert_eq!(ok(say(claim.clone())), json!({ "task": null }));
@@ -102,7 +102,7 @@ fn every_verb_does_what_the_page_says() {
     let log = env.read("harness-progress.txt");
     assert!(log.contains("WARN [b] completed by force by x (claimed by nobody)"), "{log}");
 
-    // A finished ledger is replaced without asking, and archived.
+    // A finished ledger is replaced without a question, and archived.
     let plan = tasks(&json!({ "c": { "description": "C" } }));
     let replaced = ok(say(import(&plan)));
     assert_eq!(replaced["task_count"], 1);
@@ -221,7 +221,7 @@ fn it_answers_whatever_clients_do() {
         assert!(message.starts_with(said), "{message}");
     }
     assert!(error(ask(&mut client, "x".repeat(8 * 1024 * 1024 + 1))).contains("8388608"));
-    // What a client that dies leaves unread, a waiting one and half a subscription.
+    // These clients leave an unread answer, a waiting request and half a subscription.
     for line in [
         r#"{"command":"get_state"}"#,
         r#"{"command":"subscribe"}"#,
@@ -237,7 +237,7 @@ fn it_answers_whatever_clients_do() {
         }
     }
     assert_eq!(ok(ask(&mut client, r#"{"command":"ping"}"#))["running"], true);
-    // More than it takes at once: who has asked for nothing for the longest time makes room.
+    // There are more than the daemon accepts. The client that was idle longest makes room.
     let many: Vec<_> = (0..600).map(|_| UnixStream::connect(socket(&env)).unwrap()).collect();
     let mut last = connect(&env);
     assert_eq!(ok(ask(&mut last, r#"{"command":"ping"}"#))["running"], true);
@@ -254,7 +254,7 @@ fn events_of_claims_stream_and_can_be_resumed() {
     ok(send(&mut client, &json!({ "command": "plan_import", "content": plan })));
     ok(send(&mut client, &json!({ "command": "task_claim", "worker_id": "w" })));
     let mut all = connect(&env);
-    // Nobody knows this one: all that is kept, after a word that some may be missing.
+    // The id is unknown, so all stored events follow a note that some may be missing.
     let since = "018f0000-0000-7000-8000-000000000000";
     let subscribe = json!({ "command": "subscribe", "since": since, "filter": "task:*" });
     writeln!(all.get_mut(), "{subscribe}").unwrap();
@@ -309,7 +309,7 @@ fn telemetry_reaches_whoever_listens() {
 
 #[test]
 fn nobody_listening_for_telemetry_is_one_line() {
-    // A port that was free a moment ago.
+    // This port was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let env = TestEnvironment::new()
         .with_daemon()

@@ -1,4 +1,4 @@
-//! `harness demo`: what people see first has to be true.
+//! `harness demo` shows only what is true, because people see it first.
 
 use crate::environment::{Ran, TestEnvironment};
 

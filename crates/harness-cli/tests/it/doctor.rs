@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 
 use crate::{environment::TestEnvironment, ledgers::MIXED};
 
-/// Agents that are not there, a git that is, in a directory of the test's own.
+/// Returns a world without agents and with git, in a directory of the test's own.
 pub(crate) fn environment() -> TestEnvironment {
     let env = TestEnvironment::with_git();
     let bin = env.home().join("bin");
@@ -27,7 +27,7 @@ pub(crate) fn program(env: &TestEnvironment, name: &str, script: &str) {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// What differs from machine to machine.
+/// Replaces text that differs from machine to machine.
 fn normal(text: &str) -> String {
     let text = regex::Regex::new(r"(git +)\d\S*").unwrap().replace(text, "${1}[VERSION]");
     regex::Regex::new(r"\d+ [MG]iB free").unwrap().replace(&text, "[SIZE] free").into_owned()
@@ -170,7 +170,7 @@ fn a_strange_repository_runs_nothing() {
     for key in ["core.fsmonitor", "filter.x.clean", "filter.x.process", "diff.external"] {
         env.git(["config", key, &evil]);
     }
-    // The same size, another content: git has to look at it.
+    // The content differs and the size does not, so git has to read the file.
     env.write("file", "b");
     env.run(["doctor"]).stdout_contains("branch main, 1 file with uncommitted changes");
     assert!(!env.exists("pwned"));
@@ -205,7 +205,7 @@ fn a_configured_agent_is_judged_as_it_would_be_started() {
     let ran =
         ran.stdout_contains("ok    agent          claude: 2.0.1, signed in (ANTHROPIC_API_KEY)");
     assert!(!ran.output().contains("not found"), "{ran}");
-    // Under a name of its own, too.
+    // The same holds for an agent under another name.
     let fast = format!("agent = 'fast'\n[agents.fast]\nkind = 'claude'\n{table}");
     env.write("harness.toml", &fast);
     let ran = env.run(["doctor"]).success();

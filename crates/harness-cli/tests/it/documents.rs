@@ -1,4 +1,4 @@
-//! README.md and ARCHITECTURE.md stay true: commands, modules, links, and the tour as it is shown.
+//! README.md and ARCHITECTURE.md stay true: commands, modules, links, and the tour.
 
 use std::{
     collections::BTreeSet,
@@ -13,14 +13,14 @@ use crate::{
     page::{Page, code, repository},
 };
 
-/// The commands that a help page lists, by the words that are typed: `task claim`.
+/// Returns the commands that a help page lists, such as `task claim`.
 fn commands(env: &TestEnvironment, before: &[&str]) -> BTreeSet<String> {
     let help = env.run(before.iter().chain(&["--help"])).success();
     let mut found = BTreeSet::new();
     let mut listing = false;
     for line in help.output().lines() {
         if !line.starts_with(' ') && line.ends_with(':') {
-            // The first page has groups of commands, the others one list.
+            // The first page has groups of commands, the others have one list.
             let others = ["Options:", "Exit codes:"];
             listing = line == "Commands:" || before.is_empty() && !others.contains(&line);
         }
@@ -46,7 +46,7 @@ fn the_table_of_commands_has_every_command_and_no_other() {
     assert_eq!(named, commands(&env, &[]));
 }
 
-/// What differs from one run to the next, or is the reader's own.
+/// Replaces text that differs between runs, or that belongs to the reader.
 fn steady(text: &str, root: &Path) -> String {
     let text = text.replace(root.to_str().unwrap(), "/home/you/shop");
     let time = Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").unwrap();
@@ -55,8 +55,8 @@ fn steady(text: &str, root: &Path) -> String {
     hash.replace_all(&text, "${1}HASH").into_owned()
 }
 
-/// Each `$ command` of the tour is run by a shell, and says what is shown below it. A shown line
-/// that ends in `…` is the beginning of what is said.
+/// A shell runs each `$ command` of the tour, and its output is the one below it. A line that ends
+/// in `…` is only the beginning of the output.
 #[test]
 fn the_tour_is_what_happens() {
     let env = TestEnvironment::new();
@@ -85,7 +85,7 @@ fn the_tour_is_what_happens() {
     assert!(steps > 10, "{steps} steps");
 }
 
-/// The directories that the code map describes, each with the paths that it names.
+/// Returns the directories that the code map describes, each with the paths that it names.
 fn code_map() -> Vec<(PathBuf, BTreeSet<String>)> {
     let page = Page::open("ARCHITECTURE.md");
     let headings: Vec<_> = page.text.lines().filter(|line| line.starts_with("### `")).collect();
@@ -124,7 +124,7 @@ fn the_architecture_fits_its_page() {
     assert!(Page::open("ARCHITECTURE.md").text.lines().count() <= 260);
 }
 
-/// All of the Rust code of the repository.
+/// Collects all Rust code of the repository.
 fn sources(folder: &Path, found: &mut String) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -9,12 +9,13 @@
 //! assert_snapshot!(env.run(["config"]).success().output(), @"…");
 //! ```
 //!
-//! Nothing of the machine shines through: of the caller's environment only PATH is kept, git reads
-//! no configuration but the test's and has a fixed author and date, and there is no terminal (stdin
-//! is empty). No daemon is started unless a test asks for it (`with_daemon`). `output()`, `stdout` and `stderr` are *normalised*, for snapshots: the project is
-//! `[ROOT]`, the home `[HOME]`, a time `[TIME]`, a made worker id `[WORKER]`, a pid `[PID]`.
-//! Snapshots are inline only (`insta::assert_snapshot!(text, @"…")`); `cargo insta accept` fills
-//! them in, or the failing test shows what to paste.
+//! The machine does not influence a test: only PATH of the caller's environment is kept, git reads
+//! only the test's configuration and has a fixed author and date, and there is no terminal (stdin
+//! is empty). No daemon is started unless a test asks for it (`with_daemon`). `output()`, `stdout`
+//! and `stderr` are *normalised*, for snapshots: the project is `[ROOT]`, the home `[HOME]`, a time
+//! `[TIME]`, a generated worker id `[WORKER]`, a pid `[PID]`. Snapshots are inline only
+//! (`insta::assert_snapshot!(text, @"…")`); `cargo insta accept` fills them in, or the failing test
+//! shows the text to paste.
 
 #![allow(dead_code, reason = "not every method has a test that needs it yet")]
 
@@ -31,7 +32,7 @@ use std::{
 use regex::Regex;
 
 pub(crate) struct TestEnvironment {
-    /// Removed when the test ends.
+    /// The directory is removed when the test ends.
     _directory: tempfile::TempDir,
     home: PathBuf,
     root: PathBuf,
@@ -39,7 +40,7 @@ pub(crate) struct TestEnvironment {
 }
 
 impl TestEnvironment {
-    /// An empty home and an empty project directory that is no git repository.
+    /// Creates an empty home and an empty project directory that is no git repository.
     pub(crate) fn new() -> Self {
         let directory = tempfile::Builder::new().prefix("harness-test-").tempdir().unwrap();
         let top = directory.path().canonicalize().unwrap();
@@ -62,7 +63,7 @@ impl TestEnvironment {
             ("TZ", "UTC".into()),
             ("GIT_CONFIG_GLOBAL", below_home("gitconfig")),
             ("GIT_CONFIG_SYSTEM", "/dev/null".into()),
-            // The search for a repository ends here, wherever the temporary directory lies.
+            // The search for a repository ends here, wherever the temporary directory is.
             ("GIT_CEILING_DIRECTORIES", top.clone().into_os_string()),
             ("GIT_TERMINAL_PROMPT", "0".into()),
             ("GIT_AUTHOR_NAME", "Test Author".into()),
@@ -71,14 +72,14 @@ impl TestEnvironment {
             ("GIT_COMMITTER_NAME", "Test Committer".into()),
             ("GIT_COMMITTER_EMAIL", "committer@example.com".into()),
             ("GIT_COMMITTER_DATE", "2025-07-01T10:00:00Z".into()),
-            // Commands start no daemon and ask none; see `with_daemon`.
+            // Commands neither start a daemon nor use one; see `with_daemon`.
             ("HARNESS_DAEMON", "off".into()),
         ];
         let variables = variables.map(|(name, value)| (name.into(), value)).into();
         Self { _directory: directory, home, root, variables }
     }
 
-    /// The same with a git repository of one empty commit.
+    /// Creates the same with a git repository of one empty commit.
     pub(crate) fn with_git() -> Self {
         let env = Self::new();
         env.git(["init", "--quiet"]);
@@ -86,28 +87,28 @@ impl TestEnvironment {
         env
     }
 
-    /// A repository with an empty ledger, in which everything is done by the worker `w`.
+    /// Creates a repository with an empty ledger, in which the worker `w` does everything.
     pub(crate) fn of_worker() -> Self {
         let env = Self::with_git().variable("HARNESS_WORKER_ID", "w");
         env.run(["init"]).success();
         env
     }
 
-    /// One task as it stands in the ledger, counting from 0.
+    /// Returns one task of the ledger, counting from 0.
     pub(crate) fn task(&self, n: usize) -> serde_json::Value {
         let ledger = self.read("harness-tasks.json");
         let ledger: serde_json::Value = serde_json::from_str(&ledger).unwrap();
         ledger["tasks"][n].clone()
     }
 
-    /// Commands ask a host, and start a daemon where there is none. It is ended with the test.
+    /// Lets commands use a host, and start a daemon if there is none. It ends with the test.
     pub(crate) fn with_daemon(self) -> Self {
-        // On a busy machine it may take its time.
+        // A daemon may be slow on a busy machine.
         let env = self.without_variable("HARNESS_DAEMON").variable("HARNESS_TIMEOUT", "60");
         env.variable("HARNESS_ACP", "off")
     }
 
-    /// Ends the host of the project at once, as a crash would; whether there was one.
+    /// Kills the host of the project, as a crash would. Returns whether there was one.
     pub(crate) fn kill_host(&self) -> bool {
         let path = self.root.join(".harness/daemon.lock");
         let Ok(lock) = fs::File::options().read(true).write(true).open(&path) else { return false };
@@ -118,7 +119,7 @@ impl TestEnvironment {
         if pid > 1 {
             let pid = nix::unistd::Pid::from_raw(pid);
             _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
-            // The kernel lets go when it is dead.
+            // The kernel releases the lock when it is dead.
             _ = lock.lock();
         }
         true
@@ -130,13 +131,13 @@ impl TestEnvironment {
         self
     }
 
-    /// Takes a variable away, one of the usual ones too.
+    /// Removes a variable, which may be one of the usual ones.
     pub(crate) fn without_variable(mut self, name: &str) -> Self {
         self.variables.remove(OsStr::new(name));
         self
     }
 
-    /// The project, where commands run.
+    /// Returns the project, in which commands run.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -145,7 +146,7 @@ impl TestEnvironment {
         &self.home
     }
 
-    /// Writes a file; a relative path is below the project. Directories are made.
+    /// Writes a file. A relative path is below the project. Directories are created.
     pub(crate) fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> &Self {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -153,7 +154,7 @@ impl TestEnvironment {
         self
     }
 
-    /// Reads a file; a relative path is below the project.
+    /// Reads a file. A relative path is below the project.
     #[track_caller]
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> String {
         let path = self.root.join(path);
@@ -164,7 +165,7 @@ impl TestEnvironment {
         self.root.join(path).symlink_metadata().is_ok()
     }
 
-    /// Runs git in the project; it must succeed. Gives its output without the last newline.
+    /// Runs git in the project, which must succeed. Returns its output without the last newline.
     #[track_caller]
     pub(crate) fn git<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> String {
         let output = self.program("git").args(args).output().unwrap();
@@ -177,7 +178,7 @@ impl TestEnvironment {
         self.run_in("", args)
     }
 
-    /// The same in another directory; a relative one is below the project.
+    /// Runs it in another directory. A relative one is below the project.
     pub(crate) fn run_in<A: AsRef<OsStr>>(
         &self,
         directory: impl AsRef<Path>,
@@ -187,7 +188,7 @@ impl TestEnvironment {
         self.ran(command.current_dir(self.root.join(directory)).output().unwrap())
     }
 
-    /// The same with `input` on stdin.
+    /// Runs it with `input` on stdin.
     pub(crate) fn run_with_input<A: AsRef<OsStr>>(
         &self,
         input: &str,
@@ -196,26 +197,27 @@ impl TestEnvironment {
         let mut command = self.harness(args);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A program may end without reading all of it; then this fails and that is fine.
+        // A program may end without reading all of it. Then this fails, which is no problem.
         _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         self.ran(child.wait_with_output().unwrap())
     }
 
-    /// `harness ARGS`, not yet started, for tests that talk to it or kill it.
+    /// Returns the command `harness ARGS`, not yet started, for tests that communicate with it or
+    /// kill it.
     pub(crate) fn harness<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = self.program(env!("CARGO_BIN_EXE_harness"));
         command.args(args);
         command
     }
 
-    /// Any program in this world.
+    /// Returns a command for any program in this world.
     pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root).env_clear().envs(&self.variables).stdin(Stdio::null());
         command
     }
 
-    /// Text without what differs from run to run.
+    /// Returns the text without the parts that differ from run to run.
     pub(crate) fn normalise(&self, text: &str) -> String {
         static TIME: LazyLock<Regex> = LazyLock::new(|| {
             Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").unwrap()
@@ -230,7 +232,7 @@ impl TestEnvironment {
         PID.replace_all(&text, "pid=[PID]").into_owned()
     }
 
-    /// What came of a command that was made with `harness` or `program`.
+    /// Returns the result of a command that was created with `harness` or `program`.
     pub(crate) fn ran(&self, output: Output) -> Ran {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
         let (raw_stdout, raw_stderr) = (text(output.stdout), text(output.stderr));
@@ -244,7 +246,7 @@ impl TestEnvironment {
 }
 
 impl Drop for TestEnvironment {
-    /// What the lock leaves beside itself is of no use without the project.
+    /// Removes the files that the lock leaves beside itself, which are useless without the project.
     fn drop(&mut self) {
         self.kill_host();
         let hash = harness::home::root_hash(&self.root);
@@ -252,10 +254,10 @@ impl Drop for TestEnvironment {
     }
 }
 
-/// How a run ended. The checks can be chained; each failure shows all that the program said.
+/// The end of a command. The checks can be chained. Each failure shows all output of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// None: killed by a signal.
+    /// The exit code; `None` if a signal killed it.
     code: Option<i32>,
     stdout: String,
     stderr: String,
@@ -263,7 +265,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Exit 0 and nothing said on stderr but warnings.
+    /// Checks for exit 0, and for nothing on stderr except warnings.
     #[track_caller]
     pub(crate) fn success(self) -> Self {
         assert!(!self.stderr.contains("Error:"), "{self}");
@@ -280,14 +282,14 @@ impl Ran {
         self.code.is_some_and(|code| codes.contains(&code))
     }
 
-    /// Standard output is exactly this, a last newline aside.
+    /// Checks that standard output is exactly this, except for a last newline.
     #[track_caller]
     pub(crate) fn stdout(self, expected: &str) -> Self {
         assert_eq!(self.stdout.trim_end(), expected.trim_end(), "{self}");
         self
     }
 
-    /// Standard error is exactly this, a last newline aside.
+    /// Checks that standard error is exactly this, except for a last newline.
     #[track_caller]
     pub(crate) fn stderr(self, expected: &str) -> Self {
         assert_eq!(self.stderr.trim_end(), expected.trim_end(), "{self}");
@@ -306,23 +308,24 @@ impl Ran {
         self
     }
 
-    /// Standard output as one JSON document, paths and times as they are.
+    /// Returns standard output as one JSON document, with paths and times unchanged.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.raw_stdout).unwrap_or_else(|why| panic!("{why}\n{self}"))
     }
 
-    /// Standard output as it was, without its last newline: for ids and paths to use further.
+    /// Returns standard output unchanged, without its last newline, for ids and paths that are used
+    /// later.
     pub(crate) fn raw(&self) -> &str {
         self.raw_stdout.trim_end_matches('\n')
     }
 
-    /// Standard output, normalised.
+    /// Returns standard output, normalised.
     pub(crate) fn output(&self) -> &str {
         &self.stdout
     }
 
-    /// Standard error, normalised.
+    /// Returns standard error, normalised.
     pub(crate) fn errors(&self) -> &str {
         &self.stderr
     }

@@ -70,12 +70,12 @@ fn a_client_leaves_one_too_and_a_link_in_its_place_is_not_followed() {
     env.run(["task", "claim"]).success();
     env.run(["task", "complete", "--id", "task-002"]).success();
     assert_eq!(receipt(&env, "task-002.2")["check"], Value::Null);
-    // By force it is a new claim, and said again it changes nothing.
+    // A completion by force is a new claim. Repeating it changes nothing.
     env.run(["add", "forced", "--validate", "true"]).success();
     env.run(["task", "complete", "--id", "task-003", "--force"]).success();
     let epoch = task(&env, 2)["epoch"].clone();
     assert_eq!(receipt(&env, &format!("task-003.{epoch}"))["epoch"], epoch);
-    // What does not pass leaves none.
+    // A failed check leaves no receipt.
     env.run(["add", "red", "--validate", "false"]).success();
     env.run(["task", "claim"]).success();
     env.run(["task", "complete", "--id", "task-004"]).code(1);
@@ -91,7 +91,7 @@ fn what_is_in_no_commit_can_not_make_a_clean_check_green() {
     env.write("harness.toml", "[validation]\nclean = true\n");
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "-m", "clean"]);
-    // One needs a file that was there before, one an ignored one: both are red in a checkout.
+    // One needs a file that existed before, the other an ignored one. Both fail in a checkout.
     add(&env, "touch one", "test -f one -a -f helper", &["--max-attempts", "1"]);
     add(&env, "touch two built", "test -f two -a -f built", &["--max-attempts", "1"]);
     add(&env, "touch three", "test -f three", &[]);

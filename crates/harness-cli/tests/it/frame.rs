@@ -1,4 +1,4 @@
-//! What all commands have in common: help, usage, exit codes, closed pipes.
+//! The common behaviour of all commands: help, usage, exit codes, closed pipes.
 
 use insta::assert_snapshot;
 
@@ -36,12 +36,12 @@ fn wrong_usage_is_exit_2() {
 #[test]
 fn a_failure_names_the_problem_and_the_next_step() {
     let env = TestEnvironment::new();
-    assert_snapshot!(env.run(["worker-id"]).code(1).errors(), @r"
+    assert_snapshot!(env.run(["task", "list"]).code(1).errors(), @r"
     Error: no harness-tasks.json in [ROOT] or above
     Hint: create one with `harness init`
     ");
     let env = env.variable("HARNESS_STATE_ROOT", "/");
-    assert_snapshot!(env.run(["worker-id"]).code(5).errors(), @r"
+    assert_snapshot!(env.run(["task", "list"]).code(5).errors(), @r"
     Error: HARNESS_STATE_ROOT is /, but there is no harness-tasks.json there
     Hint: create one with `harness init`, or unset the variable
     ");
@@ -81,11 +81,11 @@ fn another_directory_is_as_if_started_there() {
 #[test]
 fn colour_is_never_in_a_pipe_unless_asked_for() {
     let env = TestEnvironment::new();
-    let plain = env.run(["worker-id"]);
+    let plain = env.run(["task", "list"]);
     assert!(!plain.errors().contains('\x1b'), "{plain}");
-    let coloured = env.run(["worker-id", "--color", "always"]);
+    let coloured = env.run(["task", "list", "--color", "always"]);
     assert!(coloured.errors().starts_with("\x1b["), "{coloured}");
-    let plain = env.run(["worker-id", "--color", "always", "--plain"]);
+    let plain = env.run(["task", "list", "--color", "always", "--plain"]);
     assert!(!plain.errors().contains('\x1b'), "{plain}");
 }
 

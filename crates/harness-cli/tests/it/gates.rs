@@ -1,10 +1,10 @@
-//! The gates of phases, as a daemon and a run try them.
+//! The gates of phases, in a daemon and in a run.
 
 use serde_json::{Value, json};
 
 use crate::{daemon::world, environment::TestEnvironment};
 
-/// Two phases; the first one's gate wants a file, and perhaps a person.
+/// Writes two phases. The gate of the first one requires a file, and perhaps a person.
 fn phased(env: &TestEnvironment, approve: bool) {
     let ledger = json!({
         "version": 2,
@@ -35,16 +35,16 @@ fn a_daemon_tries_a_gate_when_somebody_needs_what_is_behind_it() {
     let env = world();
     phased(&env, false);
     assert_eq!(claim(&env), "plan");
-    // Nothing is behind it while its own phase is at work.
+    // The gate is not tried while its own phase is at work.
     assert!(!env.read("harness-progress.txt").contains("gate"));
     env.run(["task", "complete", "--id", "plan"]).success();
-    // Red: said once, however often it is asked.
+    // A closed gate is reported once, however often it is tried.
     assert_eq!(claim(&env), Value::Null);
     assert_eq!(claim(&env), Value::Null);
     let log = env.read("harness-progress.txt");
     assert_eq!(log.matches("ERROR [TEST_FAIL] gate Plan: exit code 1").count(), 1, "{log}");
     assert_eq!(passed_at(&env), Value::Null);
-    // Another commit is another reason to look.
+    // Another commit is a reason to try again.
     env.write("plan.ok", "");
     env.git(["add", "plan.ok"]);
     env.git(["commit", "--quiet", "--message", "the plan"]);
@@ -64,7 +64,7 @@ fn a_person_lets_a_phase_pass_by_the_daemon() {
     let asked = env.run(["questions"]).success().raw().to_owned();
     let (id, question) = asked.trim_end().split_once(": ").unwrap();
     assert_eq!(question, "May the work go on after phase Plan? [approve, reject]");
-    // It is asked once, however often somebody wants a task.
+    // The question is asked once, however often a task is requested.
     assert_eq!(claim(&env), Value::Null);
     env.run(["questions"]).success().stdout(&format!("{id}: {question}"));
     let document = env.run(["questions", "--json"]).success().json();
@@ -118,7 +118,7 @@ fn the_output_of_a_closed_gate_is_shown() {
         .stdout_contains("| looking");
     let gate = &env.run(["status", "--json"]).success().json()["gate"];
     assert_eq!((&gate["phase"], &gate["output"]), (&"Plan".into(), &"looking\n".into()));
-    // What passed is no longer of interest.
+    // A gate that passed is not shown any more.
     env.write("plan.ok", "");
     env.git(["add", "plan.ok"]);
     env.git(["commit", "--quiet", "--message", "the plan"]);

@@ -1,10 +1,11 @@
-//! How often git is called, and how often it looks through the whole work tree.
+//! The number of calls of git, and of its scans of the whole work tree.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use crate::environment::TestEnvironment;
 
-/// A world in which every call of git, and every word of [`AGENT`] and [`CHECK`], is a line of a log.
+/// A world in which every call of git, and every word of [`AGENT`] and [`CHECK`], is a line of a
+/// log.
 struct Watched {
     env: TestEnvironment,
     log: PathBuf,
@@ -13,7 +14,7 @@ struct Watched {
 const AGENT: &str = "AGENT";
 const CHECK: &str = "CHECK";
 
-/// Commands that look at every file.
+/// Commands that read every file.
 const SCANS: [&str; 4] = ["status", "ls-files", "reset", "add"];
 
 impl Watched {
@@ -41,7 +42,7 @@ impl Watched {
         Self { env, log }
     }
 
-    /// A line of shell that leaves a word in the log.
+    /// Returns a line of shell that writes a word to the log.
     fn say(&self, word: &str) -> String {
         format!("echo {word} >> '{}'", self.log.display())
     }
@@ -54,8 +55,8 @@ impl Watched {
         }
     }
 
-    /// What was called since: the name of a command of git, or a word that was said. Parted at each
-    /// start of an agent, and without what came before the first and after the last.
+    /// Returns the calls so far: the name of a git command, or a logged word. They are split at
+    /// each start of an agent, without those before the first and after the last.
     fn between_agents(&self) -> Vec<Vec<String>> {
         let log = fs::read_to_string(&self.log).unwrap();
         let names = log.lines().map(|line| {
@@ -108,7 +109,7 @@ fn an_attempt_beside_untracked_files_looks_at_the_tree_four_times_at_most() {
     watched.add_tasks(4);
     watched.env.run(["run", "--agent", "shell"]).success();
     for calls in watched.between_agents() {
-        // The stamp of a file that was written just now tells nothing, so it may be hashed once more.
+        // The stamp of a file that was just written is not reliable, so it may be hashed once more.
         let counted = calls.iter().filter(|call| *call != "hash-object").count();
         assert!(scans(&calls) <= 4 && counted <= 14, "{calls:?}");
     }

@@ -1,4 +1,5 @@
-//! The rules of the hooks, one by one: limits, counters, markers, and that nothing mixes.
+//! The rules of the hooks, one by one: limits, counters and markers, which do not influence each
+//! other.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -46,7 +47,7 @@ fn what_is_completed_lets_the_count_begin_anew() {
     ledger(&env, json!({ "tasks": [task("a", "completed", None), task("b", "pending", None)] }));
     blocked(call(&env, "stop", &again), &["next=b"]);
     assert_eq!(env.read(".harness-stop-counter"), "1,1");
-    // One that is not kept going yet is blocked in any case.
+    // An agent that was not kept before is blocked in any case.
     env.write(".harness-stop-counter", "8,1");
     blocked(call(&env, "stop", &json!({})), &["next=b"]);
 }
@@ -97,7 +98,7 @@ fn an_agent_that_no_run_started_has_no_session_to_use_up() {
     ledger(&env, document(0));
     env.write("harness-progress.txt", line(0, "Completed [x] (commit abc1234)"));
     blocked(call(&env, "stop", &json!({})), &["next=a"]);
-    // A run was there, and is over.
+    // There was a run, and it is over.
     ledger(&env, document(1));
     let log = line(1, "Completed [x] (commit abc1234)") + &line(1, "LOCK released");
     env.write("harness-progress.txt", log);
@@ -147,7 +148,7 @@ fn the_last_line_is_one_with_numbers_if_there_is_one() {
     assert_eq!(said(String::new()), None);
     assert_eq!(said("x".repeat(220)), Some("x".repeat(220)));
     assert_eq!(said("é".repeat(221)), Some("é".repeat(217) + "..."));
-    // One that is too far back is not looked for.
+    // A line that is too far back is not found.
     let far = format!("{}{}", stats(1), "y\n".repeat(100_000));
     assert_eq!(said(far).as_deref(), Some("y"));
 }
@@ -292,7 +293,7 @@ fn the_pin_goes_before_the_project_and_that_before_the_place() {
     blocked(call(&env, "stop", &there), &["next=q"]);
     let env = env.variable("HARNESS_STATE_ROOT", pinned.root());
     blocked(call(&env, "stop", &there), &["next=p"]);
-    // Without a word of the agent it is the working directory, and what is above it.
+    // Without a path from the agent it is the working directory, or a directory above it.
     let env = env.without_variable("HARNESS_STATE_ROOT").without_variable("CLAUDE_PROJECT_DIR");
     env.write("d/d/d/x", "");
     let below = env.run_with_input("{}", ["-C", "d/d/d", "hook", "stop"]);
@@ -311,7 +312,7 @@ fn who_calls_is_known_by_the_environment_or_by_the_agents_word() {
         json!({ "session_config": { "concurrency_mode": "concurrent" },
                 "tasks": [task("u", "in_progress", None)] }),
     );
-    // What nobody owns is everybody's.
+    // A task without an owner concerns everyone.
     blocked(call(&env, "stop", &json!({})), &["in progress: [u]"]);
     let env = world("concurrent", &tasks);
     let named = json!({ "teammate_name": "me" });
@@ -460,14 +461,14 @@ fn links_in_place_of_our_files_are_not_followed() {
 fn projects_and_sessions_do_not_mix() {
     let one = world("exclusive", &[task("a", "pending", None)]);
     let two = world("exclusive", &[task("b", "completed", None)]);
-    // Called from the other project, it is about the one that the agent names.
+    // A call from the other project is about the project that the agent names.
     let payload = json!({ "cwd": one.root(), "session_id": "s" });
     blocked(call(&two, "stop", &payload), &["next=a"]);
     assert!(two.exists(".harness-active") && !two.exists(".harness-reflect"));
     assert!(one.exists(".harness-stop-counter") && !two.exists(".harness-stop-counter"));
     silent(call(&one, "stop", &json!({ "cwd": two.root(), "session_id": "s" })));
     assert!(two.exists(".harness-reflect") && one.exists(".harness-active"));
-    // Bound to one session, the work of the other goes on as if nothing were there.
+    // The hooks are bound to one session, and the other one is not affected.
     let one = one.variable("HARNESS_BIND", "1");
     assert!(context(call(&one, "session-start", &json!({ "session_id": "s" }))).contains("next=a"));
     assert_eq!(one.read(".harness-active"), "s\n");
@@ -484,8 +485,8 @@ fn projects_and_sessions_do_not_mix() {
     blocked(call(&one, "self-reflect", &json!({ "session_id": "s" })), &["1/5"]);
 }
 
-/// A few hundred of the random calls, of which the unit tests make ten thousand each, through the
-/// binary itself.
+/// Makes a few hundred of the random calls through the binary itself. The unit tests make ten
+/// thousand of each.
 #[test]
 fn random_input_ends_as_it_may() {
     let told = std::env::var("HARNESS_TEST_SEED").ok().and_then(|seed| seed.parse().ok());

@@ -1,4 +1,4 @@
-//! Hooks as an agent calls them: JSON in, words and exit code out.
+//! Hooks as an agent calls them: JSON in, text and exit code out.
 
 use serde_json::{Value, json};
 
@@ -264,7 +264,7 @@ fn of_several_hooks_the_first_that_speaks_answers() {
     let session = json!({ "session_id": "s" });
     blocked(both(&session), &["next=a"]);
     env.write("harness-tasks.json", "{\"version\":2,\"tasks\":[]}");
-    // What the first left is seen by the second.
+    // The second hook sees the result of the first.
     blocked(both(&session), &["[Self-Reflect]", "1/5"]);
     env.run_with_input("{}", ["hook", "stop", "x"]).code(1).stderr_contains("\"x\"");
 }

@@ -1,4 +1,4 @@
-//! The socket that `harness run` serves: agents that speak for themselves, a second terminal, and
+//! The socket that `harness run` serves: agents that report for themselves, a second terminal, and
 //! clients that behave badly.
 
 use std::{
@@ -30,7 +30,7 @@ fn add(env: &TestEnvironment, instructions: &str, validate: &str) {
     env.run(args).success();
 }
 
-/// A run whose agent does something, says so, and waits to be let go on.
+/// A run whose agent does something, reports it, and waits for permission to continue.
 struct Waiting {
     run: Child,
     go: PathBuf,
@@ -139,7 +139,7 @@ fn a_second_terminal_changes_the_ledger_while_a_run_works() {
         .success()
         .stdout("Task task-002 changed");
     env.run(["task", "remove", "task-003"]).success().stdout("Task task-003 removed");
-    // Refusals read as they do without a host, hints and all.
+    // Refusals are the same as without a host, including the hints.
     env.run(["task", "retry", "task-002"])
         .code(1)
         .stderr_contains("Error: Task task-002 is pending, not failed");
@@ -209,7 +209,7 @@ fn the_wire_answers_every_line_and_outlives_every_client() {
     assert_eq!(status["data"]["summary"]["running"], 1);
     assert_eq!(status["data"]["active_workers"], json!(["w"]));
     assert_eq!(status["data"]["events"][0]["event_type"], "task_claim");
-    // A last line without newline, from a client that says no more.
+    // This is a last line without a newline, from a client that sends no more.
     let mut last = UnixStream::connect(socket(&env)).unwrap();
     last.write_all(br#"{"command":"ping"}"#).unwrap();
     last.shutdown(std::net::Shutdown::Write).unwrap();
@@ -222,7 +222,8 @@ fn the_wire_answers_every_line_and_outlives_every_client() {
 #[test]
 fn a_question_of_an_agent_is_answered_from_another_terminal() {
     let env = world();
-    // It asks beside, so that `ready` is said while the question is open or about to be.
+    // The question is asked in the background, so that `ready` comes while it is open or about to
+    // be.
     let run = Waiting::start(
         &env,
         "harness ask 'Which one?' --choices a,b > answer &",
@@ -248,7 +249,8 @@ fn a_question_of_an_agent_is_answered_from_another_terminal() {
     env.run(["reply", id, "c"]).code(1).stderr_contains("choose one of: a, b");
     env.run(["reply", "prompt-7", "b"]).code(1).stderr_contains("Question prompt-7 not found");
     env.run(["reply", id, "b"]).success();
-    env.run(["send", "well done"]).success();
+    // The `shell` agent reads no messages, and the sender learns that.
+    env.run(["send", "well done"]).code(1).stderr_contains("no agent received it");
     assert_eq!(run.go_on(), Some(0));
     assert_eq!(env.task(0)["status"], "completed");
 }
@@ -260,7 +262,7 @@ fn events_stream_to_whoever_asks_and_can_be_resumed() {
     let mut client = connect(&env);
     let subscribe = json!({ "command": "subscribe", "filter": ["task:*", "session:message"] });
     writeln!(client.get_mut(), "{subscribe}").unwrap();
-    // Until it is heard: the subscription has no answer of its own.
+    // This repeats until an event arrives, because the subscription has no answer of its own.
     let mut other = connect(&env);
     let mut since = Value::Null;
     while since.is_null() {
@@ -315,7 +317,7 @@ fn a_killed_run_leaves_a_socket_that_nobody_minds() {
     assert!(!left.exists() && !env.exists(".harness/socket"));
 }
 
-/// Two roads to one ledger: what a command prints does not tell which it took.
+/// There are two ways to one ledger. The output of a command does not show which one it used.
 #[test]
 fn without_a_host_the_files_are_used_and_the_words_are_the_same() {
     let told = |env: &TestEnvironment| {

@@ -79,7 +79,7 @@ fn a_ledger_that_came_with_the_repository_is_not_trusted_by_it() {
 fn a_read_only_project_gets_a_clear_error() {
     let env = TestEnvironment::new();
     if rustix::process::geteuid().is_root() {
-        // Nothing is read-only for root but what the kernel itself gives out.
+        // Only files of the kernel are read-only for root.
         let ran = env.harness(["init"]).env("HARNESS_STATE_ROOT", "/proc/1").output().unwrap();
         assert_eq!(ran.status.code(), Some(1), "{ran:?}");
         return;
@@ -98,7 +98,7 @@ fn what_is_behind_a_link_is_never_written() {
         std::os::unix::fs::symlink(&victim, env.root().join(name)).unwrap();
         let ran = env.run(["init"]);
         if name == "harness-tasks.json" {
-            // A ledger is there, so init has nothing to do; opening it reports the error.
+            // A ledger exists, so init has nothing to do. Opening it reports the error.
             ran.code(5).stderr_contains("harness-tasks.json is a symbolic link");
             env.run(["add", "x"]).code(5).stderr_contains("harness-tasks.json is a symbolic link");
         } else {

@@ -1,4 +1,4 @@
-//! `install` and `uninstall`, as they leave the settings of agents.
+//! `install` and `uninstall`, and the settings of agents after them.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::environment::TestEnvironment;
 
-/// With the program under test on the PATH.
+/// Returns a world with the program under test on the PATH.
 fn world() -> TestEnvironment {
     on_path(TestEnvironment::with_git())
 }
@@ -18,7 +18,7 @@ fn on_path(env: TestEnvironment) -> TestEnvironment {
     env.variable("PATH", path.unwrap())
 }
 
-/// All files below a directory with their content, git's aside.
+/// Returns all files below a directory with their content, except those of git.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -78,7 +78,7 @@ fn codex_gets_hooks_a_skill_and_a_server() {
     assert_eq!(files(env.root()), before);
 }
 
-/// Files that other people have filled, with their own taste.
+/// Files that other people have written, in their own style.
 const THEIRS: [(&str, &str); 4] = [
     (
         ".claude/settings.json",
@@ -261,7 +261,7 @@ fn a_diff_of_lines_as_windows_ends_them_can_be_applied() {
     env.run(["install", "claude"]).success().stdout("already installed");
 }
 
-/// The skill cannot be written here, which is known only when the rest is.
+/// The skill cannot be written here, which becomes known only after the rest is written.
 #[test]
 fn a_write_that_fails_leaves_nothing_of_the_others() {
     let env = world();
@@ -277,7 +277,7 @@ fn a_write_that_fails_leaves_nothing_of_the_others() {
     assert_eq!(kept.mode() & 0o777, 0o600);
 }
 
-/// They were made by `install`, and moved to where somebody keeps such files.
+/// `install` made the files, and a person moved them to the place of such files.
 #[test]
 fn what_links_lead_to_is_emptied() {
     let env = world();

@@ -1,5 +1,5 @@
-//! kill -9 at every step of a write, of the real binary: no acknowledged change is ever lost, and
-//! the next process finds a ledger that works.
+//! Kills the real binary with SIGKILL at every step of a write: no acknowledged change is ever
+//! lost, and the next process finds a ledger that works.
 //!
 //! The test is the tracer: it stops the program at each system call that touches a file and ends it
 //! there, first before the call, then after it. That is what `strace -e inject` does, without
@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use crate::environment::TestEnvironment;
 
-/// Calls that change what is on a disk, or who holds a lock.
+/// Calls that change a disk, or the holder of a lock.
 const TOUCHING: [libc::c_long; 16] = [
     libc::SYS_write,
     libc::SYS_pwrite64,
@@ -53,7 +53,7 @@ enum When {
 }
 
 struct Ended {
-    /// It was killed; otherwise it came to its own end before the call that was meant.
+    /// Whether it was killed. Otherwise it ended by itself before the selected call.
     killed: bool,
     stdout: String,
 }
@@ -109,20 +109,20 @@ fn trace(pid: Pid, nth: usize, when: When) -> bool {
     }
 }
 
-/// Whether the process enters a call that touches something; `None` when it leaves a call.
+/// Returns whether the process enters a call that touches something; `None` when it leaves a call.
 #[allow(unsafe_code, reason = "the kernel's answer is a union, told apart by its first field")]
 fn touching_call(pid: Pid) -> Option<bool> {
     let info = ptrace::syscall_info(pid).unwrap();
     if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
         return None;
     }
-    // SAFETY: `op` says that this is the member that was filled in.
+    // SAFETY: `op` shows that this member was filled in.
     let number = unsafe { info.u.entry.nr };
     Some(TOUCHING.iter().any(|call| u64::try_from(*call).unwrap() == number))
 }
 
-/// Kills `command` at every call, each time in a world that `prepare` made, and lets `check` look at
-/// what is left. Says how many places there were.
+/// Kills `command` at every call, each time in a new world of `prepare`, and passes the result to
+/// `check`. Returns the number of places.
 fn kill_everywhere(
     prepare: impl Fn() -> TestEnvironment,
     args: &[&str],
@@ -182,7 +182,7 @@ fn claim_killed_at_every_write_is_whole_or_not_at_all() {
         let before = ledger(env);
         let claimed = before["tasks"][0]["status"] == "in_progress";
         assert!(claimed || ended.stdout.is_empty(), "it said that the task is claimed");
-        // The same worker asks again and holds the task either way, under one epoch.
+        // The same worker asks again and holds the task in either case, under one epoch.
         let again = env.run(["task", "claim"]).success().json();
         assert_eq!(again["task"]["id"], "task-001");
         assert_eq!(again["is_retry"], claimed);

@@ -1,6 +1,6 @@
-//! Ledgers that several tests look at.
+//! Ledgers that several tests use.
 
-/// One task of each kind, with what a hostile repository might put into its texts.
+/// One task of each kind, with texts that a hostile repository might contain.
 pub(crate) const MIXED: &str = r#"{
   "version": 2,
   "goal": "Users can log in\nand out",
@@ -38,7 +38,7 @@ somebody's own \u{1b}[2J note
 [2025-07-01T11:00:00Z] [SESSION-2] LOCK released
 ";
 
-/// A task on the wire begins with the published keys, in their order; more may follow.
+/// Checks that a task on the wire begins with the published keys, in their order. More may follow.
 #[track_caller]
 pub(crate) fn assert_leads_with_wire_keys(task: &serde_json::Value) {
     let published = [

@@ -1,4 +1,4 @@
-//! What a killed harness left is ended by the next daemon, or by a run that goes on.
+//! Processes that a killed harness left are ended by the next daemon, or by a run that resumes.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use crate::{
     objective::stage::{Going, bare_agent, fifo, hear},
 };
 
-/// A record as a run writes one, of an owner that is dead by now.
+/// Returns a record that a run wrote, of an owner that is dead by now.
 fn record(env: &TestEnvironment) -> Value {
     let up = fifo(env, "up");
     let command = bare_agent(env, &format!("echo up > {}; exec sleep 600", up.display()));
     let mut run = Going::start(env, &["run", "write it", "--agent-command", &command]);
     assert_eq!(hear(&up), "up");
     let folder = env.root().join(".harness/processes");
-    // A record that is just being written is beside it under another name.
+    // A record that is being written has another name beside it.
     let mut files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let file = files.find(|path| path.extension().is_some_and(|e| e == "json")).unwrap();
     let record = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
@@ -32,7 +32,7 @@ fn record(env: &TestEnvironment) -> Value {
 struct Left(Child);
 
 impl Left {
-    /// A process that belongs to a job of the dead owner.
+    /// Starts a process that belongs to a job of the dead owner.
     fn of(env: &TestEnvironment, mut record: Value) -> Self {
         let job = "job-of-the-dead";
         record["job"] = job.into();

@@ -1,5 +1,5 @@
-//! The binary as a person or a script meets it. One test program, a module per subject: each test
-//! program is linked by itself, and linking is most of the time a small test takes.
+//! Tests of the binary for people and scripts. They are one test program with a module per subject,
+//! because linking a test program takes most of the time of a small test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 

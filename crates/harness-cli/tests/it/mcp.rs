@@ -1,4 +1,4 @@
-//! `harness mcp` as an agent meets it: lines of JSON-RPC on its standard streams.
+//! `harness mcp` for an agent: lines of JSON-RPC on its standard streams.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::environment::TestEnvironment;
 
-/// Longer than anything takes.
+/// A time limit that no step reaches.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A client of one server.
@@ -26,7 +26,7 @@ struct Client {
     server: Child,
     stdin: Option<ChildStdin>,
     said: mpsc::Receiver<Value>,
-    /// What came while something else was waited for.
+    /// Messages that came while the client waited for another one.
     kept: Vec<Value>,
     asked: u64,
 }
@@ -36,7 +36,7 @@ impl Client {
         Self::of(env.harness(["mcp"]))
     }
 
-    /// Greeted and ready.
+    /// Starts the server, and performs the handshake.
     fn of(mut command: std::process::Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = command.spawn().unwrap();
@@ -78,7 +78,7 @@ impl Client {
         self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// The first that fits, of what came and comes.
+    /// Returns the first message that fits, of those that came and those that will come.
     fn wait_for(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&fits) {
             return self.kept.remove(at);
@@ -104,7 +104,7 @@ impl Client {
         self.answer(id)
     }
 
-    /// The result of a tool that did what was asked.
+    /// Returns the result of a tool that succeeded.
     #[track_caller]
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.begin_call(tool, arguments);
@@ -113,7 +113,7 @@ impl Client {
         answer["result"]["structuredContent"].clone()
     }
 
-    /// What a tool says that did not.
+    /// Returns the text of a tool that refused.
     #[track_caller]
     fn refused(&mut self, tool: &str, arguments: Value) -> String {
         let id = self.begin_call(tool, arguments);
@@ -122,7 +122,7 @@ impl Client {
         answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Its exit code, when its standard input has ended.
+    /// Returns its exit code, after its standard input has ended.
     fn end(mut self) -> Option<i32> {
         drop(self.stdin.take());
         self.server.wait().unwrap().code()
@@ -151,8 +151,8 @@ fn fifo(env: &TestEnvironment, name: &str) -> PathBuf {
     path
 }
 
-/// Waits until somebody writes into it.
-fn heard(fifo: &Path) -> String {
+/// Waits until a process writes into it.
+fn read_pipe(fifo: &Path) -> String {
     fs::read_to_string(fifo).unwrap()
 }
 
@@ -187,7 +187,8 @@ fn the_tools_say_what_they_are_for() {
             assert!(field["description"].is_string(), "{tool}");
         }
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
-        // To replace a plan is the operator's: it is not offered, and an old caller gets the reason.
+        // Replacing a plan is reserved for the operator. It is not offered, and an old caller gets
+        // the reason.
         if tool["name"] == "plan_import" {
             let mode = &tool["inputSchema"]["properties"]["mode"];
             assert_eq!(mode["enum"], json!(["if_finished", "merge"]), "{tool}");
@@ -239,7 +240,8 @@ fn the_tools_say_what_they_are_for() {
     assert_eq!(client.end(), Some(0));
 }
 
-/// All that a worker does, seen in the ledger and the log. `env` says whether a daemon serves it.
+/// Performs everything that a worker does, and checks the ledger and the log. `env` determines
+/// whether a daemon serves it.
 fn a_worker_works(env: &TestEnvironment) {
     let mut client = Client::start(env);
     let plan = json!({ "goal": "A shop", "tasks": {
@@ -252,7 +254,7 @@ fn a_worker_works(env: &TestEnvironment) {
         json!({ "title": "Second", "depends_on": ["one"], "instructions": "-", "priority": "P0" }),
     );
     assert_eq!(added["task_id"], "task-001");
-    // What the command line would read from standard input is a text like any other here.
+    // `-`, for which the command line reads standard input, is an ordinary text here.
     assert_eq!(env.task(1)["instructions"], "-");
     let claimed = client.call("task_claim", json!({}));
     assert_eq!(claimed["task"]["id"], "one", "{claimed}");
@@ -354,7 +356,7 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
         let said = client.wait_for("error", |said| said.get("error").is_some());
         assert_eq!((&said["error"]["code"], &said["id"]), (&code.into(), &Value::Null), "{line}");
     }
-    // No answer is wanted.
+    // A notification gets no answer.
     client.say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/of_tomorrow\",\"params\":[]}");
     for (method, params, code) in [
         ("of/tomorrow", json!({}), -32601),
@@ -366,7 +368,7 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
         let answer = client.request(method, params.clone());
         assert_eq!(answer["error"]["code"], code, "{method} {params}: {answer}");
     }
-    // A model can fix these, so it is told.
+    // A model can fix these errors, so it receives them.
     for (tool, arguments, says) in [
         ("task_add", json!({ "title": 5 }), "task_add: invalid type: integer `5`"),
         ("task_add", json!({ "titel": "x" }), "unknown field `titel`"),
@@ -408,7 +410,7 @@ fn nothing_but_an_end_of_input_is_an_end_too() {
     let env = TestEnvironment::new();
     env.run(["mcp"]).code(0).stdout("").stderr("");
     env.run_with_input("garbage without end", ["mcp"]).code(0).stdout_contains("-32700");
-    // What was asked before the end is answered.
+    // Requests before the end are answered.
     let asked = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
     env.run_with_input(asked, ["mcp"]).code(0).stdout_contains("ask_user");
     let client = Client::start(&env);
@@ -429,7 +431,7 @@ fn a_check_holds_up_nobody_and_tells_that_it_runs() {
     let params = json!({ "name": "task_complete", "arguments": { "task_id": "one" },
         "_meta": { "progressToken": "p" } });
     let id = client.begin("tools/call", params);
-    assert_eq!(heard(&ready), "ready\n");
+    assert_eq!(read_pipe(&ready), "ready\n");
     let step = json!({ "task_id": "one", "step": 1, "total": 1, "description": "checking" });
     client.call("task_checkpoint", step);
     let progress = client.wait_for("progress", |said| said["method"] == "notifications/progress");
@@ -440,7 +442,7 @@ fn a_check_holds_up_nobody_and_tells_that_it_runs() {
     assert_eq!(env.task(0)["status"], "completed");
 }
 
-/// A check that runs until it is ended, and says both.
+/// Returns a check that runs until it is ended, and reports its start and its end.
 fn endless_check(env: &TestEnvironment) -> (PathBuf, String) {
     let ready = fifo(env, "ready");
     let check = format!("echo $$ > {}; exec sleep 600", ready.display());
@@ -461,15 +463,15 @@ fn a_check_that_nobody_waits_for_any_more_is_ended() {
         let mut client = Client::start(&env);
         client.call("task_claim", json!({}));
         let id = client.begin_call("task_complete", json!({ "task_id": "one" }));
-        let pid = heard(&ready);
+        let pid = read_pipe(&ready);
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": { "requestId": id, "reason": "the user pressed escape" } });
         client.say(&cancel.to_string());
         eventually("the check is ended", || !is_running(&pid));
         assert_eq!(env.task(0)["status"], "in_progress");
-        // The same when the client is gone.
+        // The same happens when the client is gone.
         client.begin_call("task_complete", json!({ "task_id": "one" }));
-        let pid = heard(&ready);
+        let pid = read_pipe(&ready);
         assert_eq!(client.end(), Some(0));
         eventually("the check is ended", || !is_running(&pid));
         assert_eq!(env.task(0)["attempts"], 0);
@@ -485,7 +487,7 @@ fn a_person_is_asked_and_answers() {
     let first = client.begin_call("ask_user", question.clone());
     let open = || env.run(["questions"]).success().raw().to_owned();
     eventually("it is asked", || open().contains(": Which database? [sqlite, postgres]"));
-    // Nobody waits for that.
+    // Other calls do not wait for that.
     client.call("task_add", json!({ "title": "meanwhile" }));
     let id = open().split(':').next().unwrap().to_owned();
     env.run(["reply", &id, "postgres"]).success();
@@ -533,7 +535,7 @@ fn two_workers_get_two_tasks() {
     assert_eq!(given, ["task-001", "task-002"]);
 }
 
-/// Codex gives its servers no variable of the session, but names the thread with each call.
+/// Codex sets no variable of the session for its servers, but names the thread with each call.
 #[test]
 fn a_thread_of_codex_is_the_same_worker_in_the_shell() {
     let env = world().without_variable("HARNESS_WORKER_ID");

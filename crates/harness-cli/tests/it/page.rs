@@ -1,5 +1,5 @@
-//! A document of the repository, taken apart: its fenced blocks by their info string, its tables by
-//! the heading above them.
+//! A parsed document of the repository: its fenced blocks by their info string, its tables by the
+//! heading above them.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -22,7 +22,7 @@ impl Page {
         Self { text }
     }
 
-    /// The contents of every block that is opened with exactly this info string.
+    /// Returns the contents of every block with exactly this info string.
     pub(crate) fn blocks(&self, info: &str) -> Vec<String> {
         let mut blocks = Vec::new();
         let mut lines = self.text.lines();
@@ -47,8 +47,8 @@ impl Page {
         blocks.remove(0)
     }
 
-    /// The text below a heading, up to the next of any level. Blocks are left out: `#` begins a
-    /// comment there.
+    /// Returns the text below a heading, up to the next one of any level. Blocks are left out,
+    /// because `#` begins a comment there.
     #[track_caller]
     pub(crate) fn section(&self, heading: &str) -> String {
         let mut fence = None;
@@ -70,7 +70,7 @@ impl Page {
         section
     }
 
-    /// The rows of all tables below a heading, each cell trimmed, without the header rows.
+    /// Returns the rows of all tables below a heading, each cell trimmed, without the header rows.
     #[track_caller]
     pub(crate) fn rows(&self, heading: &str) -> Vec<Vec<String>> {
         let section = self.section(heading);
@@ -87,14 +87,14 @@ impl Page {
         rows
     }
 
-    /// What stands in backticks in the first column of the tables below a heading.
+    /// Returns the texts in backticks in the first column of the tables below a heading.
     #[track_caller]
     pub(crate) fn named(&self, heading: &str) -> Vec<String> {
         self.rows(heading).iter().flat_map(|row| code(&row[0])).collect()
     }
 }
 
-/// What stands in backticks.
+/// Returns the texts in backticks.
 pub(crate) fn code(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

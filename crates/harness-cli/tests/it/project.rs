@@ -1,4 +1,4 @@
-//! What `harness init` finds of a project: its check, which is tried, and its tests.
+//! The parts of a project that `harness init` finds: its check, which is tried, and its tests.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// A project that is tested by `npm test`, which runs `sh test.sh`.
+/// Returns a project that is tested by `npm test`, which runs `sh test.sh`.
 fn npm_project(test: &str) -> TestEnvironment {
     let env = with_program(TestEnvironment::with_git(), "npm", "sh ./test.sh");
     env.write("package.json", r#"{"scripts":{"test":"vitest run"}}"#);
@@ -15,7 +15,7 @@ fn npm_project(test: &str) -> TestEnvironment {
     env
 }
 
-/// A program of that name before all others.
+/// Puts a program of that name before all others.
 fn with_program(env: TestEnvironment, name: &str, script: &str) -> TestEnvironment {
     let file = env.home().join("bin").join(name);
     env.write(&file, format!("#!/bin/sh\n{script}\n"));
@@ -35,7 +35,7 @@ fn settings(env: &TestEnvironment) -> Value {
     ran.json()["values"]["validation.clean"]["value"].clone()
 }
 
-/// Without the seconds that it took, and the commit.
+/// Removes the duration in seconds, and the commit.
 fn timeless(text: &str) -> String {
     let seconds = regex::Regex::new(r"\d+ s\b").unwrap().replace_all(text, "N s");
     let commits = regex::Regex::new(r"checkout of [0-9a-f]{7}").unwrap();
@@ -213,11 +213,11 @@ fn tasks_that_are_added_without_a_check_get_that_of_the_project() {
     assert_eq!(env.task(1)["validation"]["command"], "true");
     env.run(["add", "three", "--validate", ""]).success().stderr("");
     assert!(env.task(2)["validation"]["command"].is_null(), "{}", env.task(2));
-    // Committed, it is still what this user agreed to.
+    // The committed file is still the one that this user agreed to.
     commit(&env);
     env.run(["add", "four"]).success();
     assert_eq!(env.task(3)["validation"]["command"], "npm test");
-    // A pull that changes it is not.
+    // A pull that changes it is not trusted.
     env.write("harness.toml", "[validation]\ncommand = 'touch pwned'\n");
     commit(&env);
     env.run(["add", "five"]).success().stderr_contains("is not trusted and was not used");

@@ -1,4 +1,5 @@
-//! PROTOCOL.md is true: its examples are read, printed, run, and compared with what the binary says.
+//! PROTOCOL.md is true: its examples are read, printed, run, and compared with the output of the
+//! binary.
 
 use std::{
     collections::BTreeSet,
@@ -53,7 +54,7 @@ fn commit(text: &str) -> CommitId {
     CommitId::parse(text).unwrap()
 }
 
-/// Every key of a document by its path: `a`, `a.b`, `list[].c`.
+/// Returns every key of a document by its path: `a`, `a.b`, `list[].c`.
 fn paths(value: &Value) -> BTreeSet<String> {
     fn walk(value: &Value, at: &str, into: &mut BTreeSet<String>) {
         match value {
@@ -126,7 +127,7 @@ fn the_ledger_reads_and_is_written_back_to_the_letter() {
     let text = protocol().block("json ledger");
     let (ledger, mut document) = format::read(text.as_bytes()).unwrap();
     assert_eq!(document.render(&ledger), text);
-    // Also where each task is written anew instead of copied.
+    // The same holds if each task is written again instead of copied.
     let rows = ledger.tasks().map(|task| Row::Put(Box::new(task.clone()))).collect();
     document.put_in(&Change { head: None, rows, facts: Vec::new(), reply: Reply::NothingToClaim });
     assert_eq!(document.render(&ledger), text);
@@ -150,7 +151,8 @@ fn full_claim(intent: Intent) -> TaskState {
     }))
 }
 
-/// Made without `..`, so that a new field does not compile until it is here, and in the tables.
+/// Returns a task with all fields. There is no `..`, so that a new field does not compile until it
+/// is here, and in the tables.
 fn full_task(name: &str, state: TaskState) -> Task {
     Task {
         id: id(name),
@@ -247,7 +249,7 @@ fn every_field_of_the_ledger_is_in_its_table_and_the_other_way_round() {
     assert_eq!(set(page.named("### Fields of a task")), set(written.iter().filter_map(of_tasks)));
 }
 
-/// One of each, in the order of a story; [`number`] sees to it that none is forgotten.
+/// Returns one of each fact, in the order of a story. [`number`] ensures that none is forgotten.
 fn every_fact() -> Vec<Fact> {
     let (one, two) = (id("task-001"), id("task-002"));
     let (title, goal) =
@@ -377,7 +379,7 @@ fn the_trajectory_is_what_the_facts_say() {
 #[test]
 fn telemetry_is_what_the_facts_say() {
     let facts = every_fact();
-    // A replaced plan is told of as a new one is.
+    // A replaced plan is reported like a new one.
     let told = facts.iter().filter(|fact| !matches!(fact, Fact::PlanReplaced { .. }));
     let told = told.filter_map(harness::telemetry::object);
     let text: String = told.map(|object| format!("{object}\n")).collect();
@@ -401,7 +403,7 @@ fn the_last_word_of_a_lost_ledger_is_the_one_shown() {
     let env = TestEnvironment::new();
     env.run(["init"]).success();
     env.write("harness-tasks.json", "{");
-    // The journal would bring it back.
+    // The journal would restore it.
     fs::remove_dir_all(env.home().join(".local/state/harness/roots")).unwrap();
     env.run(["add", "x"]).code(5);
     let log = env.read("harness-progress.txt");
@@ -468,8 +470,8 @@ fn plans_are_refused_in_the_words_of_the_table() {
     refused.stderr_contains("the ledger has unfinished work (1 of 1 tasks)");
 }
 
-/// The script of the document, running `sh -c COMMAND` inside the lock, from somewhere below the
-/// state root.
+/// Starts the script of the document, which runs `sh -c COMMAND` under the lock, from a folder
+/// below the state root.
 fn peer(env: &TestEnvironment, command: &str) -> Child {
     let script = env.home().join("with-lock.sh");
     fs::write(&script, protocol().block("sh lock")).unwrap();
@@ -547,7 +549,7 @@ fn a_lock_of_harness_holds_what_the_table_says() {
     assert_eq!(code(&rows[1][1]), keys(&owner));
 }
 
-/// A project with the one task of the examples.
+/// Returns a project with the one task of the examples.
 fn shop() -> TestEnvironment {
     let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "alice");
     env.run(["init"]).success();
@@ -585,7 +587,7 @@ fn a_receipt_is_its_example() {
     }
     shown["check"]["duration_ms"] = said["check"]["duration_ms"].clone();
     assert_eq!(said, shown);
-    // As the library reads it.
+    // The library reads it too.
     serde_json::from_value::<harness_core::Receipt>(shown).unwrap();
 }
 
@@ -604,7 +606,7 @@ fn status_has_the_keys_of_its_example() {
 fn the_other_documents_have_the_keys_of_the_table() {
     let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "alice");
     env.write("plan.md", protocol().block("md plan"));
-    // In an order in which each has something to act upon.
+    // In this order each command has something to act upon.
     let story: &[(&str, &[&str])] = &[
         ("init", &["init"]),
         ("add TITLE", &["add", "one"]),

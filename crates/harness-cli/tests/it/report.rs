@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use crate::evidence::{add, world};
 
-/// What a check took differs from run to run.
+/// Removes the duration of checks, which differs from run to run.
 fn without_times(text: &str) -> String {
     let time = regex::Regex::new(r"\d+ ms|\b\d+ s\b").unwrap();
     let commit = regex::Regex::new(r"\b[0-9a-f]{7}\b").unwrap();

@@ -31,7 +31,7 @@ fn urls(env: &TestEnvironment) -> Vec<String> {
     sources.map(|source| source["url"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Every file of the project that this command may touch, with its content.
+/// Returns every file of the project that this command may touch, with its content.
 fn files(env: &TestEnvironment) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![env.root().join("search_results"), env.root().join("tasks")];
@@ -79,7 +79,7 @@ fn doing_it_twice_adds_nothing_and_loses_nothing() {
     env.write("search_results/b.json", answer(&["https://a.org/", "https://b.org"]));
     finalize(&env).success().stdout_contains("1 new source, 2 in all");
     assert_eq!(urls(&env), ["https://a.org", "https://b.org"]);
-    // Another task has its own.
+    // Another task has its own sources.
     env.write("search_results/c.json", answer(&["https://a.org"]));
     env.run(["research", "finalize", "--task", "other"]).success();
     assert!(env.read("tasks/other/research_overview.md").contains("1 source from 1 file"));
@@ -157,8 +157,7 @@ fn the_answer_as_a_document() {
     );
 }
 
-/// Each state that a kill can leave behind, made by hand; what comes of it is what comes of an
-/// undisturbed run.
+/// Creates each state that a kill can leave behind. The result is that of an undisturbed run.
 #[test]
 fn a_run_that_was_killed_is_finished_by_the_next() {
     let inbox = [("a", &["https://a.org"][..]), ("b", &["https://b.org", "https://a.org/"])];
@@ -174,26 +173,26 @@ fn a_run_that_was_killed_is_finished_by_the_next() {
     let expected = files(&done);
     let (sources, overview) = (done.read(SOURCES), done.read(OVERVIEW));
 
-    // Before anything was durable: half a file beside the place of the sources.
+    // Nothing was durable yet: half a file is beside the place of the sources.
     let env = fresh();
     fs::create_dir_all(env.root().join("search_results/processed_json")).unwrap();
     env.write("tasks/t/.research_sources.json.tmp", &sources[..sources.len() / 2]);
     finalize(&env).success();
     assert_eq!(files(&env), expected);
 
-    // The sources are kept; no page, nothing moved.
+    // The sources are stored, but there is no page, and nothing was moved.
     let env = fresh();
     env.write(SOURCES, &sources);
     finalize(&env).success().stdout_contains("0 new sources, 2 in all");
     assert_eq!(files(&env), expected);
 
-    // The page is of an earlier time.
+    // The page is from an earlier time.
     let env = fresh();
     env.write(SOURCES, &sources).write(OVERVIEW, "# Research: t\n\nold\n");
     finalize(&env).success();
     assert_eq!(files(&env), expected);
 
-    // One of two moved.
+    // One of two files was moved.
     let env = fresh();
     env.write(SOURCES, &sources).write(OVERVIEW, &overview);
     fs::create_dir(env.root().join("search_results/processed_json")).unwrap();
@@ -213,7 +212,7 @@ fn several_at_once_lose_nothing() {
     let mut running = Vec::new();
     for n in 0..8 {
         let url = format!("https://a.org/{n}");
-        // Whole at once, as a careful tool would.
+        // The file appears as a whole, as a careful tool would write it.
         env.write("search_results/.tmp", answer(&[&url]));
         let inbox = env.root().join("search_results");
         fs::rename(inbox.join(".tmp"), inbox.join(format!("{n}.json"))).unwrap();

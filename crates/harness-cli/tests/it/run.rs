@@ -25,7 +25,7 @@ pub(crate) fn add(
     env.run([&args[..], more].concat()).success().raw().to_owned()
 }
 
-/// The log without times and sessions.
+/// Returns the log without times and sessions.
 pub(crate) fn log(env: &TestEnvironment) -> Vec<String> {
     let log = env.read("harness-progress.txt");
     log.lines().map(|line| line.splitn(3, "] ").nth(2).unwrap_or(line).to_owned()).collect()
@@ -184,7 +184,7 @@ fn sessions_are_counted_and_bounded() {
     let ended = env.run(once).code(3).json();
     assert_eq!((&ended["stop_reason"], &ended["sessions"]), (&"once".into(), &1.into()));
     let on = ["run", "--agent", "shell", "--max-tasks-per-session", "1", "--json"];
-    // Two more tasks, one each, and no session that would find nothing.
+    // There are two more tasks, one for each session, and no session without a task.
     assert_eq!(env.run(on).success().json()["sessions"], 3);
     let full =
         env.read("harness-tasks.json").replace("\"max_sessions\": 50", "\"max_sessions\": 3");
@@ -192,13 +192,14 @@ fn sessions_are_counted_and_bounded() {
     assert_eq!(env.run(on).code(3).json()["stop_reason"], "max_sessions");
 }
 
-/// A session whose agent did `setup`, said so, and hangs.
+/// A session whose agent did `setup`, reported it, and hangs.
 pub(crate) struct Hanging {
     run: Child,
     alive: PathBuf,
 }
 
-/// Two pipes: one says that it hangs, and all that comes of it holds the other one open.
+/// Creates two pipes. One reports that the agent hangs, and all its processes hold the other one
+/// open.
 pub(crate) fn pipes(env: &TestEnvironment) -> [PathBuf; 2] {
     let pipes = ["ready", "alive"].map(|name| env.home().join(name));
     for fifo in &pipes {
@@ -207,14 +208,14 @@ pub(crate) fn pipes(env: &TestEnvironment) -> [PathBuf; 2] {
     pipes
 }
 
-/// A child in a session of its own holds it open too.
+/// Returns a script with a child in a session of its own that holds the pipe open too.
 pub(crate) fn hanging_script([ready, alive]: &[PathBuf; 2]) -> String {
     let (ready, alive) = (ready.display(), alive.display());
     format!("exec 9> {alive}\nsetsid sleep 600 &\necho ready > {ready}\nexec sleep 600")
 }
 
 impl Hanging {
-    /// The second attempt does the work.
+    /// Starts a session whose second attempt does the work.
     pub(crate) fn start(env: &TestEnvironment, setup: &str, validate: &str) -> Self {
         let pipes = pipes(env);
         let script = format!(
@@ -227,7 +228,8 @@ impl Hanging {
 
     pub(crate) fn run(mut command: Command, [ready, alive]: [PathBuf; 2]) -> Self {
         let run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Opened for reading and writing, so that nobody waits for the other to open first.
+        // It is opened for reading and writing, so that neither side waits for the other to open
+        // first.
         let held = File::options().read(true).write(true).open(&alive).unwrap();
         let mut said = String::new();
         BufReader::new(File::open(&ready).unwrap()).read_line(&mut said).unwrap();
@@ -237,7 +239,7 @@ impl Hanging {
     }
 
     pub(crate) fn kill(mut self) {
-        // Opened while a writer is there, so that the end of the last one is seen.
+        // It is opened while there is a writer, so that the end of the last one is noticed.
         let alive = File::options().read(true).write(true).open(&self.alive).unwrap();
         let reading = File::open(&self.alive).unwrap();
         drop(alive);
@@ -309,7 +311,7 @@ fn no_script_outlives_a_harness_that_is_killed() {
         if args[0] == "task" {
             env.run(["task", "claim"]).success();
         }
-        // Returns when the last one is gone that came of the script.
+        // This returns when the last process of the script is gone.
         Hanging::run(env.harness(args), pipes).kill();
     }
 }
@@ -347,7 +349,7 @@ fn killed_at_random_moments_it_still_does_everything_exactly_once() {
         random ^= random << 17;
         let mut command = env.harness(["run", "--agent", "shell"]);
         let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // A moment is a line of the log, and a bit after it.
+        // The moment is shortly after a line of the log.
         let lines = BufReader::new(run.stderr.take().unwrap()).lines();
         lines.take(usize::try_from(random % 9).unwrap()).for_each(drop);
         (0..random % 200_000).for_each(|n| _ = std::hint::black_box(n));
@@ -400,7 +402,7 @@ fn a_detached_run_goes_on_and_notifies() {
     let event: Value = serde_json::from_str(&event).unwrap();
     assert_eq!((&event["event"], &event["exit_code"]), (&"done".into(), &0.into()));
     assert_eq!(env.task(0)["status"], "completed");
-    // It waits for the lock to be free, and so for the end of that run.
+    // This waits until the lock is free, and so for the end of that run.
     env.run(["add", "after"]).success();
     assert!(env.read(".harness/run.log").contains("Completed [task-001]"));
 }
@@ -420,7 +422,7 @@ fn changes_of_the_user_are_set_aside_and_put_back_where_they_fit() {
         ("mine\n".into(), "agent\n".into(), "new\n".into())
     );
     assert_eq!(env.git(["show", "--format=", "--name-only", "HEAD"]), "b");
-    // Where both changed the same file, the user's version is kept aside and named.
+    // If both changed the same file, the user's version is set aside and named.
     add(&env, "echo agent > a", "grep -q agent a", &[]);
     env.run(["run", "--agent", "shell", "--allow-dirty"])
         .success()

@@ -1,4 +1,4 @@
-//! `harness runs`: what is said of the record of runs, and what is said when it cannot be read.
+//! `harness runs`: its output about the record of runs, and about one that cannot be read.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::PathBuf};
 
@@ -71,8 +71,8 @@ fn end(ending: Ending, detail: Option<&str>, head: &str) -> RunStep {
     }
 }
 
-/// An objective that was stopped after two iterations, and a run over the ledger that goes on, with
-/// two attempts at one task.
+/// Records an objective that was stopped after two iterations, and an active run over the ledger
+/// with two attempts at one task.
 fn recorded() -> TestEnvironment {
     let env = TestEnvironment::new();
     env.run(["init"]).success();
@@ -93,7 +93,7 @@ fn recorded() -> TestEnvironment {
     of(1, begin(0, HEAD));
     of(2, spend(1000, 200, Some(0.5)));
     of(4, end(Ending::Network, Some("no route to host"), HEAD));
-    // The next day.
+    // These happen on the next day.
     of(1440, begin(1, HEAD));
     of(1441, spend(10, 2, Some(0.004)));
     of(1450, end(Ending::Finished, None, NEXT_HEAD));
@@ -111,7 +111,7 @@ fn recorded() -> TestEnvironment {
     env
 }
 
-/// All below `.harness`, so that nothing can be made unseen.
+/// Returns all files below `.harness`, so that every new file is noticed.
 fn files(env: &TestEnvironment) -> BTreeMap<PathBuf, Vec<u8>> {
     let folder = fs::read_dir(env.root().join(".harness")).unwrap();
     let paths = folder.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());

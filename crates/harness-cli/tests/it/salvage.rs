@@ -1,10 +1,11 @@
-//! What a rollback saved, brought back beside the work that came after it.
+//! Work that a rollback saved, restored beside the work that came after it.
 
 use std::fs;
 
 use crate::environment::TestEnvironment;
 
-/// A rescue of a change to the end of `calc`, and a later commit that changed its beginning.
+/// Returns a rescue of a change to the end of `calc`, and a later commit that changed its
+/// beginning.
 fn rescued(later: &str) -> TestEnvironment {
     let env = TestEnvironment::of_worker();
     env.write("calc", "one\n2\n3\n4\n5\n6\nseven\n");

@@ -1,4 +1,4 @@
-//! Commands in the sandbox of an agent, such as Codex's, which forbids sockets: the files are left.
+//! Commands in the sandbox of an agent, such as Codex's, which forbids sockets. They use the files.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -10,7 +10,8 @@ use nix::libc;
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// Runs the program where the kernel answers EPERM to every connect, bind and setsockopt.
+/// Runs the program in a sandbox in which the kernel answers EPERM to every connect, bind and
+/// setsockopt.
 #[allow(unsafe_code, reason = "a filter of system calls is set between fork and exec")]
 fn sandboxed<A: AsRef<OsStr>>(env: &TestEnvironment, args: impl IntoIterator<Item = A>) -> Ran {
     let mut command = env.harness(args);
@@ -27,7 +28,7 @@ fn forbid_sockets() -> std::io::Result<()> {
     const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
     let mut filter = [
-        // The number of the call is the first field of what the filter sees.
+        // The number of the call is the first field of the filter's input.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         step(IS, 3, 0, libc::SYS_connect as u32),
         step(IS, 2, 0, libc::SYS_bind as u32),
@@ -44,8 +45,8 @@ fn forbid_sockets() -> std::io::Result<()> {
     if set { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Runs the program where sockets are forbidden and the git directory is read-only. `None`: only root
-/// can mount, and the tests have another user.
+/// Runs the program without sockets and with a read-only git directory. Returns `None` if the tests
+/// do not run as root, because only root can mount.
 #[allow(unsafe_code, reason = "a mount is made between fork and exec")]
 fn without_git<A: AsRef<OsStr>>(
     env: &TestEnvironment,
@@ -76,7 +77,7 @@ fn make_read_only(folder: &CStr) -> std::io::Result<()> {
     if made { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// The commit is left to the user, and the work that is not committed is judged all the same.
+/// The commit is left to the user, and uncommitted work is still judged.
 #[test]
 fn a_worker_completes_a_task_where_git_is_read_only() {
     let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");

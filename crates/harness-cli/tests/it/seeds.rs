@@ -1,4 +1,4 @@
-//! Rules of the published protocols that programs beside ours rely on.
+//! Rules of the published protocols that other programs rely on.
 
 use serde_json::{Value, json};
 

@@ -1,17 +1,17 @@
-//! The sessions of `harness run`: their numbers, what each of them begins with, and how they end.
+//! The sessions of `harness run`: their numbers, their beginnings and their ends.
 
 use crate::{
     environment::TestEnvironment,
     run::{Hanging, add, log, world},
 };
 
-/// The log with sessions and without times.
+/// Returns the log with sessions and without times.
 fn numbered(env: &TestEnvironment) -> Vec<String> {
     let log = env.read("harness-progress.txt");
     log.lines().map(|line| line.split_once("] ").unwrap().1.to_owned()).collect()
 }
 
-/// An init script that is committed and trusted.
+/// Adds an init script that is committed and trusted.
 fn init_script(env: &TestEnvironment, script: &str) {
     env.write("harness-init.sh", script).git(["add", "harness-init.sh"]);
     env.git(["commit", "--quiet", "-m", "init"]);
@@ -112,7 +112,7 @@ fn s20_a_task_without_a_check_stops_the_run_only_when_nothing_else_is_left() {
     let env = world();
     env.run(["add", "no check", "--priority", "P0", "--instructions", "true"]).success();
     add(&env, "touch one", "test -f one", &[]);
-    // Its first attempt fails: even the second one comes before the task without a check.
+    // Its first attempt fails. Even the second one comes before the task without a check.
     add(&env, "test $HARNESS_ATTEMPT = 2 && touch two", "test -f two", &[]);
     env.run(["run", "--agent", "shell"])
         .code(5)

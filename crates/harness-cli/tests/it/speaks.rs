@@ -1,4 +1,4 @@
-//! What `harness run` shows of itself: questions, how it goes, how it ended.
+//! The output of `harness run` about itself: questions, progress, and its end.
 
 use std::fs::File;
 
@@ -10,12 +10,12 @@ use crate::{
     terminal::{Terminal, screen},
 };
 
-/// A project whose terminal can be drawn on.
+/// Returns a project whose terminal can be drawn on.
 fn stage() -> TestEnvironment {
     stage::stage().variable("TERM", "xterm")
 }
 
-/// One phase that a person has to approve, and a task in it and one after it.
+/// Writes one phase that a person has to approve, with a task in it and one after it.
 fn phased(env: &TestEnvironment) {
     let mut ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
     ledger["phases"] = json!([{ "name": "Plan", "approve": true }, { "name": "Build" }]);
@@ -27,7 +27,7 @@ fn phased(env: &TestEnvironment) {
     env.write("harness-tasks.json", ledger.to_string());
 }
 
-/// A script that hangs once it was started, and says so.
+/// Returns a script that reports its start and then hangs.
 fn hanging(env: &TestEnvironment) -> (String, std::path::PathBuf) {
     let ready = fifo(env, "ready");
     (format!("echo ready > {}\nexec sleep 600", ready.display()), ready)
@@ -203,7 +203,7 @@ fn an_abort_tells_its_reason() {
 #[test]
 fn the_first_interrupt_says_what_happens_and_that_a_second_one_forces() {
     let env = stage();
-    // It takes no notice of the request to end.
+    // The agent ignores the request to end.
     let (script, ready) = hanging(&env);
     let command =
         stage::bare_agent(&env, &format!("trap '' TERM INT\n{}", script.replace("exec ", "")));

@@ -1,4 +1,4 @@
-//! Ids, lengths of time and verbs are spelled alike everywhere.
+//! Ids, durations and verbs have the same spelling everywhere.
 
 use crate::{
     environment::TestEnvironment,
@@ -86,7 +86,7 @@ fn a_run_is_named_by_the_beginning_of_its_id() {
         |name: &str| env.run(["run", "--resume", "--run-id", name, "--max-iterations", "0"]);
     resume(&id[..13]).code(3);
     resume("ffff").code(1).stderr_contains("there is no run ffff");
-    // Without any run the name is said as well.
+    // Without any run the error contains the name too.
     let env = stage();
     let ran = env.run(["run", "--resume", "--run-id", "0197", "--agent", "shell"]).code(1);
     ran.stderr_contains("there is no run 0197");

@@ -17,7 +17,7 @@ fn a_person_sees_counts_tasks_and_the_end_of_the_log() {
     let env = TestEnvironment::new();
     env.write("harness-tasks.json", MIXED).write("harness-progress.txt", LOG);
     let ran = env.run(["status"]).success().stderr("");
-    // How long ago a lease ran out is the only thing that the clock changes.
+    // The clock changes only the time since the lease ended.
     let output =
         regex::Regex::new("ran out .* ago").unwrap().replace(ran.output(), "ran out [AGO]");
     assert_snapshot!(output, @r"
@@ -141,7 +141,7 @@ fn watching_prints_anew_when_something_changed() {
     assert_eq!(next()["tasks"][0]["title"], "second");
     env.write("harness-progress.txt", "a line\n");
     assert_eq!(next()["log"][0], "a line");
-    // A reader that went away ends it, without a signal.
+    // It ends when the reader is gone, without a signal.
     drop(lines);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

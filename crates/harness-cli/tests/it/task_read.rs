@@ -36,7 +36,7 @@ fn the_list_can_be_filtered() {
     assert_eq!(ids(&["--status", "in_progress"]), "task-002");
     assert_eq!(ids(&["--role", "backend"]), "task-002");
     assert_eq!(ids(&["--phase", "docs"]), "task-006");
-    // In the order in which they would be claimed: pending before failed ones.
+    // They are in the order in which they would be claimed: pending before failed ones.
     assert_eq!(ids(&["--ready"]), "task-007 task-006");
     assert_eq!(ids(&["--ready", "--role", "backend"]), "task-007 task-006");
     env.run(["task", "list", "--status", "odd"]).code(2);

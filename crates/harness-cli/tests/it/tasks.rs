@@ -243,7 +243,7 @@ fn a_lost_lease_is_recorded_and_the_late_holder_refused() {
     let env = world();
     env.run(["add", "one", "--attempt-timeout", "1"]).success();
     env.run(["task", "claim", "--worker", "slow"]).success();
-    // The lease ran out long ago.
+    // The lease ended long ago.
     let ledger = env
         .read("harness-tasks.json")
         .replace(env.task(0)["lease_expires_at"].as_str().unwrap(), "2020-01-01T00:00:00Z");
@@ -339,7 +339,7 @@ fn a_write_that_does_not_fit_leaves_everything_as_it_was() {
     let env = world();
     env.run(["add", "one"]).success();
     let before = ["harness-tasks.json", "harness-progress.txt"].map(|f| env.read(f));
-    // No file may grow beyond 512 bytes, which the ledger does: the write fails in its middle.
+    // No file may grow beyond 512 bytes, but the ledger does, so the write fails in the middle.
     let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" add two";
     let mut command = env.program("sh");
     let ran = command.args(["-c", script, env!("CARGO_BIN_EXE_harness")]).output().unwrap();
@@ -365,7 +365,7 @@ fn there_is_always_a_next_number() {
 #[test]
 fn an_interrupted_complete_ends_its_check() {
     let env = world();
-    // The check says its pid on a pipe: opening it waits for the other side.
+    // The check writes its pid to a pipe. Opening the pipe waits for the other side.
     let pipe = env.home().join("pid");
     assert!(env.program("mkfifo").arg(&pipe).status().unwrap().success());
     let check = format!("echo $$ > {}; sleep 600", pipe.display());

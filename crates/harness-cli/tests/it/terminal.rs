@@ -23,7 +23,7 @@ impl Terminal {
     pub(crate) fn start(env: &TestEnvironment, args: &[&str]) -> Self {
         let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
-        // The program is started in a session of its own, whose terminal this is.
+        // The program is started in a session of its own, with this terminal.
         let mut command = env.program("setsid");
         command.arg("--ctty").arg(env!("CARGO_BIN_EXE_harness")).args(args);
         command.stdin(Stdio::from(pty.slave.try_clone().unwrap()));
@@ -40,7 +40,7 @@ impl Terminal {
         self.master.write_all(b"\x03").unwrap();
     }
 
-    /// Reads on until `words` were shown, and gives what was shown since the last call.
+    /// Reads until `words` were shown, and returns what was shown since the last call.
     #[track_caller]
     pub(crate) fn until(&mut self, words: &str) -> String {
         loop {
@@ -53,7 +53,7 @@ impl Terminal {
         }
     }
 
-    /// Whether anything came before the program closed the terminal.
+    /// Returns whether anything came before the program closed the terminal.
     fn read_more(&mut self) -> bool {
         let mut buffer = [0; 4096];
         match self.master.read(&mut buffer) {
@@ -66,7 +66,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end: the exit code, and all that was shown.
+    /// Waits for the end. Returns the exit code, and everything that was shown.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         while self.read_more() {}
         let code = self.child.wait().unwrap().code();
@@ -81,7 +81,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What is left on the screen when everything was shown: lines of text without what was cleared.
+/// Returns the final screen: lines of text without those that were cleared.
 pub(crate) fn screen(shown: &str) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let mut row = 0;

@@ -14,7 +14,7 @@ fn ids(env: &TestEnvironment) -> Vec<String> {
 
 #[test]
 fn eighty_adds_at_once_are_eighty_tasks() {
-    // Eighty start on two cores: the last may wait longer than a person would want to.
+    // Eighty processes start on two cores, so the last one may wait longer than usual.
     let env = TestEnvironment::new().variable("HARNESS_LOCK_TIMEOUT_SECONDS", "60");
     env.run(["init", "--yes"]).success();
     let start = |n: usize| {

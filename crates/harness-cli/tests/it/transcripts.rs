@@ -1,4 +1,5 @@
-//! `harness log --agent`, and what the log and `harness runs` have of agents and objectives.
+//! `harness log --agent`, and the entries about agents and objectives in the log and in `harness
+//! runs`.
 
 use std::{
     fs::File,
@@ -27,7 +28,7 @@ fn a_transcript_is_read_as_text_by_task_by_run_or_the_last_one() {
     let id = |n: usize| runs["runs"][n]["run_id"].as_str().unwrap().to_owned();
     let by_run = env.run(["log", "--agent", "-n", "1", &id(0)]).success();
     by_run.stdout("TASK_COMPLETE");
-    // A run over the ledger: its last attempt.
+    // For a run over the ledger, it shows the last attempt.
     env.run(["log", "--agent", &id(1)]).success().stdout_contains("attempt 2");
     env.run(["log", "--agent", "nobody"]).code(1).stderr_contains("no transcript of nobody");
 }

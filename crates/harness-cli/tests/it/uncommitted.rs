@@ -4,7 +4,7 @@ use crate::environment::TestEnvironment;
 
 const COMPLETE: [&str; 5] = ["task", "complete", "--id", "task-001", "--worker"];
 
-/// A task that is claimed and done, in files that nobody committed.
+/// Returns a world with a claimed task that is done, in uncommitted files.
 fn done_in_files() -> TestEnvironment {
     let env = TestEnvironment::with_git();
     env.run(["init"]).success();

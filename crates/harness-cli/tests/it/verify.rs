@@ -50,7 +50,7 @@ fn a_word_a_lost_commit_and_unfinished_work_do_not_hold() {
     let head = env.git(["rev-parse", "HEAD"]);
     env.write(&file, env.read(&file).replace(&head, &"1".repeat(40)));
     assert_eq!(row(&env, 1), (false, "foreign_receipt".to_owned()));
-    // Without a journal nobody can tell who wrote it.
+    // Without a journal its author is unknown.
     std::fs::remove_dir_all(env.root().join(".git/harness")).unwrap();
     assert_eq!(row(&env, 1), (false, "no_commit".to_owned()));
 }

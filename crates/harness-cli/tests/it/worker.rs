@@ -36,7 +36,7 @@ fn a_flag_beats_the_variable_beats_the_file() {
     env.run(["worker-id", "--worker", "no/slash"]).code(2).stderr_contains("Error: ");
 }
 
-/// As agents run commands: each in a terminal session of its own.
+/// Runs a command as agents do: each in a terminal session of its own.
 fn apart(env: &TestEnvironment, args: &[&str]) -> Ran {
     let mut setsid = env.program("setsid");
     env.ran(setsid.arg("--wait").arg(env!("CARGO_BIN_EXE_harness")).args(args).output().unwrap())
@@ -53,7 +53,7 @@ fn a_session_of_an_agent_is_one_worker_in_all_of_its_commands() {
         let step =
             ["task", "checkpoint", "--id", "task-001", "--step", "1", "--total", "2", "half"];
         apart(&env, &step).success();
-        // A hook of the same session is told it in another way.
+        // A hook of the same session gets it in another way.
         let hook = env.run_with_input(r#"{"session_id":"one session"}"#, ["hook", "claim"]);
         assert_eq!(hook.success().json()["task_id"], "task-001");
         let other = env.variable(variable, "another");

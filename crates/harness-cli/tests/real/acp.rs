@@ -1,4 +1,4 @@
-//! Real agents that speak ACP: one that the harness knows by name, and one that only a table names.
+//! Real agents that speak ACP: one that harness knows by name, and one that only a table names.
 
 mod qwen {
     use crate::{
@@ -18,7 +18,7 @@ args = ['--auth-type', 'openai', '--approval-mode', 'default']
 price = { input = 2.0, output = 8.0 }
 ";
 
-    /// Of Qwen's own: no requests beside the conversation.
+    /// Qwen's own settings: no requests besides the conversation.
     const SETTINGS: &str = r#"{
         "general": { "disableAutoUpdate": true },
         "memory": { "enableManagedAutoMemory": false, "enableManagedAutoDream": false },
@@ -61,7 +61,7 @@ mod codex_acp {
         set_up,
         secret: ("OPENAI_API_KEY", KEY),
         price: (1.25e-6, 10e-6),
-        // It knows no other rejection than one that ends the turn: the next context is told.
+        // Its only rejection ends the turn, and the next prompt mentions that.
         denied: "it gave up because it was not allowed to",
     };
 

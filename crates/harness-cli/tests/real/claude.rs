@@ -17,7 +17,7 @@ model = 'claude-opus-5-5'
 const CLAUDE: Real = Real {
     set_up,
     secret: ("ANTHROPIC_API_KEY", KEY),
-    // What this version of Claude Code counts for that model.
+    // The price that this version of Claude Code computes for that model.
     price: (4e-6, 20e-6),
     denied: "Write is not allowed here",
 };
@@ -36,7 +36,7 @@ pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
 
 crate::scenarios!(CLAUDE);
 
-/// In the words of the configuration, beside the model.
+/// Adds these settings to the configuration, beside the model.
 fn with_settings(script: Script, settings: &str) -> World {
     let world = CLAUDE.world(script);
     let config = world.env.read("harness.toml");
@@ -58,7 +58,7 @@ fn what_was_used_before_a_limit_is_counted() {
     CLAUDE.assert_cost(&world);
 }
 
-/// The words of a turn that was cut short are no promise.
+/// The text of a turn that was cut short is no promise.
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn a_turn_that_is_cut_short_keeps_no_promise() {

@@ -13,7 +13,7 @@ const KEY: &str = "sk-proj-of-a-test-0123456789abcdef";
 const CODEX: Real = Real {
     set_up,
     secret: ("OPENAI_API_KEY", KEY),
-    // It tells no money: this is the price table of the configuration.
+    // It reports no cost, so this is the price table of the configuration.
     price: (1.25e-6, 10e-6),
     denied: "writing outside of the project",
 };
@@ -30,7 +30,7 @@ pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
     env.variable("PATH", path_with("codex")).variable("OPENAI_API_KEY", KEY)
 }
 
-/// Of Codex's own.
+/// Returns Codex's own configuration.
 pub(crate) fn configuration(url: &str) -> String {
     format!(
         "model_provider = 'scripted'

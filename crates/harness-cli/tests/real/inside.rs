@@ -1,5 +1,4 @@
-//! A person's own session of a real agent, after `harness install`: nobody supervises it but the
-//! hooks.
+//! A person's own session of a real agent, after `harness install`: only the hooks supervise it.
 
 use std::{
     ffi::OsString,
@@ -19,13 +18,13 @@ use crate::{
     world::{LONG, World, eventually},
 };
 
-/// How an agent is set up, by its own name.
+/// The setup of an agent, by its own name.
 type SetUp = (&'static str, fn(TestEnvironment, &str) -> TestEnvironment);
 
 const CLAUDE: SetUp = ("claude", claude::set_up);
 const CODEX: SetUp = ("codex", codex::set_up);
 
-/// A project with a ledger of one task, and harness on the PATH.
+/// Returns a project with a ledger of one task, and harness on the PATH.
 fn world((agent, set_up): SetUp, script: Script) -> World {
     let set_up = |env: TestEnvironment, url: &str| with_harness(agent, set_up(env, url));
     let world = World::new(|_| script, set_up);
@@ -33,20 +32,20 @@ fn world((agent, set_up): SetUp, script: Script) -> World {
     world
 }
 
-/// The program under test beside the agent.
+/// Adds the program under test beside the agent.
 fn with_harness(agent: &str, env: TestEnvironment) -> TestEnvironment {
     let bin = Path::new(env!("CARGO_BIN_EXE_harness")).parent().unwrap().to_owned();
-    // Codex runs commands in a login shell, which makes a PATH of its own.
+    // Codex runs commands in a login shell, which sets its own PATH.
     fs::write(env.home().join(".profile"), format!("PATH='{}':$PATH\n", bin.display())).unwrap();
     let path = crate::world::path_with(agent);
     let path: Vec<_> = [bin].into_iter().chain(std::env::split_paths(&path)).collect();
     let path: OsString = std::env::join_paths(path).unwrap();
-    // Nobody tells such a session who it is.
+    // No variable names the worker of such a session.
     let env = env.without_variable("HARNESS_WORKER_ID");
     env.variable("PATH", path).variable("REFLECT_MAX_ITERATIONS", "1")
 }
 
-/// What a person types into a session that ends with its turn.
+/// Returns the output of a session with this prompt, which ends with its turn.
 fn session(env: &TestEnvironment, prompt: &str) -> String {
     in_claude(env, prompt, &["--allowedTools", "Bash"])
 }
@@ -58,12 +57,12 @@ fn in_claude(env: &TestEnvironment, prompt: &str, args: &[&str]) -> String {
     result["result"].as_str().unwrap().to_owned()
 }
 
-/// In the sandbox that it has by itself.
+/// Runs Codex in its own sandbox.
 fn in_codex(env: &TestEnvironment, prompt: &str, args: &[&str]) -> String {
     said(env, "codex", &[&["exec", "-s", "workspace-write"], args, &[prompt]].concat())
 }
 
-/// What a person says to Codex before it reads the files of a project.
+/// Trusts the project for Codex, which otherwise does not read its files.
 fn trust_in_codex(env: &TestEnvironment) {
     let config = env.home().join(".codex/config.toml");
     let trust = format!("[projects.'{}']\ntrust_level = 'trusted'\n", env.root().display());
@@ -79,7 +78,7 @@ fn said(env: &TestEnvironment, agent: &str, args: &[&str]) -> String {
     said
 }
 
-/// Stops twice before the task is done, and then has nothing to fix.
+/// Returns a script that stops twice before the task is done, and then has nothing to fix.
 fn one_that_stops_early() -> Script {
     Script::new([
         Step::text("That should do."),
@@ -91,7 +90,8 @@ fn one_that_stops_early() -> Script {
     ])
 }
 
-/// It was told at its start where the work stands, kept going until it was done, and let go.
+/// Checks that the session received the state of the work at its start, was kept until it was done,
+/// and could then end.
 fn was_kept_going(world: &World, typed: &str) {
     let bodies = world.model.served().bodies;
     let asked = |at: usize, words: &str| {
@@ -145,7 +145,7 @@ fn claude_is_let_go_where_hooks_are_off_or_gone() {
     // A session about something else is left alone.
     assert_eq!(session(&env, "Do it"), "No.");
     assert_eq!(model.served().bodies.len(), 2);
-    // It gets nowhere, and is kept no more than eight times.
+    // It makes no progress, and is kept at most eight times.
     session(&env, "/harness run");
     assert_eq!(model.served().bodies.len(), 2 + 9);
     env.run(["uninstall", "claude", "--user"]).success();
@@ -166,8 +166,8 @@ fn greet_claude(env: &TestEnvironment) {
     fs::write(env.home().join(".claude.json"), answers.to_string()).unwrap();
 }
 
-/// Ends its turn after every task. A tool between two blocks makes the count of Claude Code begin anew,
-/// so that its own cap of 8 is never reached.
+/// Ends its turn after every task. A tool between two blocks resets the count of Claude Code, so
+/// that its own cap of 8 is never reached.
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn an_interactive_claude_works_through_twenty_tasks() {
@@ -189,7 +189,7 @@ fn an_interactive_claude_works_through_twenty_tasks() {
     env.run(["install", "claude"]).success();
     greet_claude(env);
     let mut claude = env.program("claude");
-    // Its other modes ask a service whether a command may run, which no scripted model is.
+    // Its other modes ask a service whether a command may run, and a scripted model is none.
     let leave = ["--permission-mode", "default", "--allowedTools", "Bash"];
     claude.arg("/harness run").args(leave).arg("--strict-mcp-config");
     let terminal = Terminal::start(claude);
@@ -205,7 +205,8 @@ fn an_interactive_claude_works_through_twenty_tasks() {
     assert!(bodies[2].contains("the ledger has work left"), "{}", bodies[2]);
 }
 
-/// The hooks have a limit of their own, and what `install` sets keeps Claude Code's from coming first.
+/// The hooks have a limit of their own. The variable that `install` sets keeps Claude Code's limit
+/// from coming first.
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn claude_goes_on_with_an_objective_until_it_is_done_or_ten_restarts_are_used_up() {
@@ -222,7 +223,7 @@ fn claude_goes_on_with_an_objective_until_it_is_done_or_ten_restarts_are_used_up
         assert_eq!(bodies.len(), 11);
         assert!(bodies[0].contains("HARNESS: work on this objective now"), "{}", bodies[0]);
         assert!(bodies[10].contains("Restart 10 of 10."), "{}", bodies[10]);
-        // The tasks of the ledger were not asked for.
+        // The session was not asked for the tasks of the ledger.
         let ledger: Value = serde_json::from_str(&world.env.read("harness-tasks.json")).unwrap();
         assert_eq!(ledger["tasks"][0]["status"], "pending");
     }
@@ -243,7 +244,7 @@ fn codex_goes_on_with_an_objective_until_it_is_done() {
     assert!(bodies[1].contains("Restart 1 of 10."), "{}", bodies[1]);
 }
 
-/// Whatever it claims by, the same session completes it by the other.
+/// Returns scripts in which a session claims one way and completes the other way.
 fn by_both_ways() -> [Script; 2] {
     let write = "echo 1 > one";
     let complete = format!("{write} && harness task complete --id task-001");
@@ -288,7 +289,7 @@ fn codex_is_one_worker_in_its_shell_and_by_its_tools() {
     }
 }
 
-/// Its sandbox forbids sockets, to a daemon that is there and to one that would be started.
+/// Its sandbox forbids sockets, both to an existing daemon and to a new one.
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn codex_works_in_its_sandbox_with_a_daemon_outside_and_with_none() {

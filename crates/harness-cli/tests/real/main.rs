@@ -1,7 +1,7 @@
-//! The real agents, from their own packages, against a model that says what a script says.
+//! The real agents, from their own packages, against a scripted model.
 //!
-//! `cargo xtask test --real-agents` installs them and runs these. A plain `cargo test` shows each of
-//! them as ignored: they need a download.
+//! `cargo xtask test --real-agents` installs them and runs these tests. A plain `cargo test` shows
+//! each of them as ignored, because they need a download.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

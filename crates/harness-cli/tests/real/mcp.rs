@@ -21,7 +21,8 @@ fn checkpoint() -> Step {
     tool("task_checkpoint", json!({ "step": 1, "total": 2, "description": "half of the work" }))
 }
 
-/// `offered`: how the agent offers the tools to its model.
+/// Checks that a checkpoint is in the log. `offered` is the form in which the agent offers the
+/// tools to its model.
 fn a_checkpoint_is_in_the_log(set_up: fn(TestEnvironment, &str) -> TestEnvironment, offered: &str) {
     let handoff = json!({ "phase": "build", "next_step": "write two" });
     let steps = [
@@ -42,7 +43,7 @@ fn a_checkpoint_is_in_the_log(set_up: fn(TestEnvironment, &str) -> TestEnvironme
     assert!(log.contains("half of the work"), "{log}");
     assert!(world.env.read("state/handoff.json").contains("write two"));
     let bodies = world.model.served().bodies;
-    // It was told of the tools, was not asked for leave, and was told what was wrong.
+    // The prompt mentioned the tools, no permission was asked for, and the error was returned.
     assert!(bodies[0].contains("your tool `task_checkpoint`"), "{}", bodies[0]);
     assert!(bodies[0].contains(offered), "{}", bodies[0]);
     assert!(bodies[3].contains("invalid type: integer"), "{}", bodies[3]);
@@ -58,11 +59,12 @@ fn a_checkpoint_of_claude_is_in_the_log() {
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn a_checkpoint_of_codex_is_in_the_log() {
-    // Its model has to search for the tools of a server, and is told what it would find.
+    // Its model has to search for the tools of a server, and gets a description of what it would
+    // find.
     a_checkpoint_is_in_the_log(codex::set_up, "- harness: harness keeps a ledger of tasks");
 }
 
-/// Its sandbox lets its shell reach nobody; the server of the tools is outside of it.
+/// Its sandbox isolates its shell. The server of the tools is outside of it.
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn codex_is_told_of_its_tools_where_its_shell_can_not_report() {

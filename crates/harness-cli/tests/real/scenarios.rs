@@ -1,4 +1,5 @@
-//! What has to happen with every real agent. One is held to all of it, or to what it lists:
+//! The required behaviour of every real agent. An agent has to pass all scenarios, or those that it
+//! lists:
 //!
 //! ```ignore
 //! crate::scenarios!(AGENT);
@@ -15,19 +16,19 @@ use crate::{
     world::{LONG, World, eventually, files_with, processes_with},
 };
 
-/// A real agent, as the tests set it up. All of them ask a model twice before they give up.
+/// A real agent with the setup of the tests. All of them ask a model twice before they give up.
 pub(crate) struct Real {
-    /// Puts it on the `PATH`, configures it, and tells it where its model is.
+    /// Puts it on the `PATH`, configures it, and sets the address of its model.
     pub(crate) set_up: fn(TestEnvironment, &str) -> TestEnvironment,
     /// A variable that it sees, and the secret in it.
     pub(crate) secret: (&'static str, &'static str),
-    /// USD for a token, in and out.
+    /// The price of a token in USD, in and out.
     pub(crate) price: (f64, f64),
-    /// What its model is told when it may not do something.
+    /// The text that its model receives when something is not allowed.
     pub(crate) denied: &'static str,
 }
 
-/// A test for each of the named scenarios, or for every one.
+/// Defines a test for each of the named scenarios, or for every one.
 #[macro_export]
 macro_rules! scenarios {
     ($agent:ident) => {
@@ -62,7 +63,7 @@ impl Real {
         World::new(|_| script, self.set_up)
     }
 
-    /// What the record says was spent is what the model served.
+    /// Checks that the recorded usage is the one that the model served.
     pub(crate) fn assert_cost(&self, world: &World) {
         let total = world.tokens_agree();
         let served = world.model.served();
@@ -87,14 +88,14 @@ fn write(path: &Path, content: &str) -> Step {
     Step::call(Call::Write { path, content })
 }
 
-/// No part of the project, and not in a temporary folder, where some may write: a path of its own
-/// for each test.
+/// Returns a path of its own for each test. It is outside of the project, and not in a temporary
+/// folder, because some agents may write there.
 fn outside(root: &Path) -> PathBuf {
     let world = root.parent().and_then(Path::file_name).unwrap();
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(world).with_extension("outside")
 }
 
-/// How the run ended, and after how many restarts.
+/// Checks the reason of the run's end, and the number of restarts.
 #[track_caller]
 pub(crate) fn assert_ended(world: &World, reason: &str, restarts: u32) {
     let row = world.run_row();
@@ -102,7 +103,7 @@ pub(crate) fn assert_ended(world: &World, reason: &str, restarts: u32) {
     assert_eq!(ended, (&json!(reason), &json!(restarts)), "{row}");
 }
 
-/// How the first context ended.
+/// Returns the end of the first context.
 pub(crate) fn first_outcome(world: &World) -> String {
     let id = world.run_row()["run_id"].as_str().unwrap().to_owned();
     let shown = world.env.run(["runs", "show", &id, "--json"]).success().json();
@@ -131,7 +132,7 @@ pub(crate) fn it_may_not_write_outside_of_the_work_tree(agent: &Real) {
 pub(crate) fn a_limit_is_waited_for_in_the_same_iteration(agent: &Real) {
     let world = agent.world(Script::new([limit(), limit(), done()]));
     let mut harness = world.start(&["run", "Do it"]);
-    // Nobody wants to wait as long as it would.
+    // The test does not wait as long as the limit lasts.
     let mut kick = world.env.harness(["kick"]);
     kick.env_remove("HARNESS_DAEMON");
     eventually("it waits", || kick.output().unwrap().status.success());
@@ -141,7 +142,7 @@ pub(crate) fn a_limit_is_waited_for_in_the_same_iteration(agent: &Real) {
 }
 
 pub(crate) fn a_limit_stops_a_run_that_does_not_wait(agent: &Real) {
-    // The first is overcome by the agent itself, which tries once more.
+    // The agent itself recovers from the first one, because it tries once more.
     let steps = [limit(), Step::shell("echo 1 > one"), limit(), limit(), done()];
     let world = agent.world(Script::new(steps));
     world.env.run(["run", "Do it", "--no-wait"]).code(3).stderr_contains("limit");
@@ -221,7 +222,8 @@ pub(crate) fn one_that_stops_early_five_times_is_sent_on(agent: &Real) {
     agent.assert_cost(&world);
 }
 
-/// In the same context: what was said before is still there, and all of it is counted once.
+/// The agent goes on in the same context: earlier text is still there, and everything is counted
+/// once.
 pub(crate) fn one_that_says_nothing_goes_on_in_its_context(agent: &Real) {
     let mute = || Step::text("");
     let world = agent.world(Script::new([Step::shell("echo 1 > one"), mute(), mute(), done()]));

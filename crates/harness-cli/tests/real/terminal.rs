@@ -1,4 +1,4 @@
-//! An agent on a terminal, as a person has it before them.
+//! An agent on a terminal, as a person uses it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,7 +13,7 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
-/// A program on a terminal of its own. Both are gone when this is dropped.
+/// A program on a terminal of its own. Both are removed when this is dropped.
 pub(crate) struct Terminal {
     child: Child,
     shown: Arc<Mutex<Vec<u8>>>,
@@ -34,14 +34,14 @@ impl Terminal {
         command.stdin(theirs.try_clone().unwrap());
         command.stdout(theirs.try_clone().unwrap()).stderr(theirs);
         let child = command.spawn().unwrap();
-        // It holds the other end, and a terminal that is still open somewhere has no end to read.
+        // The command holds the other end, and a terminal that is still open has no end to read.
         drop(command);
         let shown = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&shown);
         let mut screen = File::from(ours);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The end is an error here: nobody has the terminal open any more.
+            // The end is an error here: no process has the terminal open any more.
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
                 into.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
@@ -49,7 +49,7 @@ impl Terminal {
         Terminal { child, shown, reader: Some(reader) }
     }
 
-    /// All that was written to the terminal so far.
+    /// Returns everything that was written to the terminal so far.
     pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
@@ -59,7 +59,8 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
-        // What the agent started may hold the terminal a little longer; nobody waits for that.
+        // Processes of the agent may hold the terminal a little longer. The test does not wait for
+        // them.
         drop(self.reader.take());
     }
 }

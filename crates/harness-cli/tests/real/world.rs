@@ -12,17 +12,17 @@ use serde_json::Value;
 
 use crate::environment::TestEnvironment;
 
-/// Longer than anything takes.
+/// A time limit that no step reaches.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-/// Where the agents are installed.
+/// Returns the folder in which the agents are installed.
 fn agents() -> PathBuf {
     let folder = std::env::var_os("HARNESS_REAL_AGENTS");
     let folder = folder.expect("HARNESS_REAL_AGENTS is not set: cargo xtask test --real-agents");
     PathBuf::from(folder)
 }
 
-/// `PATH` with the agent of this name before all else.
+/// Returns `PATH` with the agent of this name before all others.
 pub(crate) fn path_with(agent: &str) -> std::ffi::OsString {
     let bin = agents().join(agent).join("node_modules/.bin");
     assert!(bin.join(agent).exists(), "{} is not there", bin.join(agent).display());
@@ -36,7 +36,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// `script` may name files of the project; `set_up` tells the agent where its model is.
+    /// Creates a world. `script` may name files of the project, and `set_up` gives the agent the
+    /// address of its model.
     pub(crate) fn new(
         script: impl FnOnce(&Path) -> Script,
         set_up: impl FnOnce(TestEnvironment, &str) -> TestEnvironment,
@@ -48,13 +49,13 @@ impl World {
         World { env, model }
     }
 
-    /// The newest run without a parent, as its row stands.
+    /// Returns the row of the newest run without a parent.
     pub(crate) fn run_row(&self) -> Value {
         let runs = self.env.run(["runs", "list", "--json"]).success().json();
         runs["runs"][0].clone()
     }
 
-    /// What the record says was spent is what the model served.
+    /// Checks that the recorded usage is the one that the model served.
     pub(crate) fn tokens_agree(&self) -> Value {
         let cost = self.env.run(["runs", "cost", "--json"]).success().json();
         let served = self.model.served();
@@ -71,14 +72,15 @@ impl World {
     }
 }
 
-/// `harness.toml`, committed: a run over the ledger wants a clean tree.
+/// Writes and commits `harness.toml`, because a run over the ledger needs a clean tree.
 pub(crate) fn configure(env: &TestEnvironment, text: &str) {
     env.write("harness.toml", text);
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "--message", "configuration"]);
 }
 
-/// Processes whose environment has this variable, or whose command line has these words.
+/// Returns the processes whose environment has this variable, or whose command line has these
+/// words.
 pub(crate) fn processes_with(words: &str) -> Vec<String> {
     let of = |pid: &Path, file: &str| {
         String::from_utf8_lossy(&fs::read(pid.join(file)).unwrap_or_default()).into_owned()
@@ -93,7 +95,7 @@ pub(crate) fn processes_with(words: &str) -> Vec<String> {
         .collect()
 }
 
-/// Waits for what has to come true.
+/// Waits until a condition is true.
 pub(crate) fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !is_true() {
@@ -102,7 +104,7 @@ pub(crate) fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// Every file below `folder` that contains these bytes.
+/// Finds every file below `folder` that contains these bytes.
 pub(crate) fn files_with(folder: &Path, needle: &[u8], found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

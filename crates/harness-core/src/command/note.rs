@@ -35,9 +35,9 @@ pub enum Note {
     Objective {
         /// The row of the run.
         run: RunId,
-        /// What happened.
+        /// The event.
         step: ObjectiveStep,
-        /// For people; the log puts the word "Objective" before it.
+        /// The text for people. The log puts the word "Objective" before it.
         message: String,
     },
 }

@@ -86,11 +86,11 @@ pub(super) fn compact(json: &str) -> String {
     out
 }
 
-/// How much is collected before it is handed on.
+/// The number of bytes that are collected before they are written.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Where the value of a field of the root object begins. `None` where there is no such field, or where
-/// its name is spelled with escapes. `json` must be a valid object.
+/// Returns the start of the value of a field of the root object. `None` if there is no such field,
+/// or if its name is spelled with escapes. `json` must be a valid object.
 pub(super) fn field_at(json: &str, field: &str) -> Option<usize> {
     let bytes = json.as_bytes();
     let (mut at, mut depth) = (0, 0_usize);

@@ -1,8 +1,9 @@
-//! Why a machine begins nothing more: somebody interrupted the run, or its time is up.
+//! The reason why a machine begins nothing more: the run was interrupted, or its time is up.
 
 use crate::{Timestamp, run::StopReason, stop::Stop};
 
-/// Why nothing more is begun. It stays once it is there, whatever the clock reads later.
+/// The reason why nothing more is begun. Once there is one it stays, whatever the clock reads
+/// later.
 #[derive(Debug, Clone)]
 pub(super) struct Halt {
     until: Option<Timestamp>,

@@ -82,7 +82,7 @@ pub struct Iterate {
     cause: Cause,
     last_text: Option<String>,
     blanks: u32,
-    /// Why the context was asked to go on, if it was.
+    /// The reason why the context was asked to continue, if it was.
     nudged: Option<Nudge>,
     used_tool: bool,
     /// `true` if the current execution continues a kept context and has produced nothing yet.

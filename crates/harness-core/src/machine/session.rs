@@ -1,7 +1,8 @@
-//! A session over the ledger: what its workers share. It looks around, takes a number, prepares,
-//! recovers what an earlier session left, and then lets its [worker](super::worker) work until nothing
-//! is left or something stops it. One run goes through several sessions where each may have only so
-//! many tasks; each of them takes a number and prepares.
+//! A session over the ledger, with the state that its workers share. It surveys the project, takes
+//! a number, prepares, and recovers attempts that an earlier session left. Then its
+//! [worker](super::worker) works until nothing is left or something stops it. If the tasks of a
+//! session are limited, one run goes through several sessions. Each of them takes a number and
+//! prepares.
 
 mod survey;
 
@@ -22,28 +23,28 @@ use crate::{
     task::Intent,
 };
 
-/// What a session starts from.
+/// The start conditions of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionTerms {
-    /// Tasks are claimed and adopted in its name.
+    /// The worker in whose name tasks are claimed and adopted.
     pub worker: WorkerId,
     /// The pid of the process, for the log.
     pub pid: u32,
-    /// How long a claim holds without a renewal.
+    /// The duration of a claim without a renewal.
     pub lease_seconds: u64,
-    /// Attempts in one session, without those recovered; zero or less is no limit.
+    /// The limit of attempts in one session, without recovered ones; zero or less is no limit.
     pub max_tasks: i64,
-    /// Sessions that the ledger may have had; overrides the ledger's own limit.
+    /// The limit of sessions of the ledger, which overrides the ledger's own.
     pub max_sessions: Option<i64>,
-    /// What follows at `max_tasks`.
+    /// The action at `max_tasks`.
     pub when_full: WhenFull,
-    /// When the time of the run is up. Nothing is begun after that, and no gate goes on.
+    /// The end of the run's time. Nothing is begun after that, and no gate continues.
     pub until: Option<Timestamp>,
-    /// Committed at each tick, so that the row of the run stays its driver's.
+    /// The command that each tick commits, so that the driver keeps the row of the run.
     pub heartbeat: Option<OfRun>,
 }
 
-/// What follows when a session has had as many tasks as it may.
+/// The action when a session has reached its limit of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
     /// The next session begins.
@@ -52,51 +53,51 @@ pub enum WhenFull {
     Stop,
 }
 
-/// What a session asks for.
+/// The effects of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionEffect {
-    /// Looks at the tree, the claims of clients and interrupted attempts.
+    /// Surveys the tree, the claims of clients and interrupted attempts.
     Survey,
     /// Runs the init script, if there is one.
     Prepare,
-    /// Brings an interrupted attempt to its end, by the machine of attempts.
+    /// Completes an interrupted attempt, by the machine of attempts.
     Recover {
-        /// As it was adopted.
+        /// The task as it was adopted.
         task: Box<Task>,
-        /// The right to it; every command of the attempt names it.
+        /// The holder of the claim, which every command of the attempt names.
         holder: Holder,
-        /// Where it is taken up again.
+        /// The step at which it is resumed.
         entry: attempt::Entry,
     },
     /// Lets a worker work, by the machine of that name.
     Work(WorkerTerms),
-    /// Nothing is left to do: removes the marker.
+    /// Removes the marker, because nothing is left to do.
     Close,
 }
 
-/// What came of an effect of a session.
+/// The result of an effect of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionReport {
-    /// Before anything was changed.
+    /// The survey before anything was changed.
     Surveyed(Survey),
     /// The result of the init script.
     Prepared(Prepared),
-    /// It is recorded already.
+    /// The end of the recovered attempt, which is recorded already.
     Recovered(AttemptEnd),
     /// The worker claims nothing more.
     Worked(WorkerEnd),
-    /// The marker is gone, or there was none. What the end of the session found is in the alerts.
+    /// The marker is gone, or there was none. The alerts are those at the end of the session.
     Closed(Alerts),
 }
 
-/// What the init script came to.
+/// The result of the init script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepared {
     /// Nothing was run, and nothing is logged.
     NoScript,
-    /// Exit code 0.
+    /// The script ended with exit code 0.
     Passed,
-    /// It is run once more; failing again stops the session.
+    /// The script failed. It is run once more, and a second failure stops the session.
     Failed,
 }
 
@@ -107,17 +108,17 @@ enum State {
     Preparing {
         again: bool,
     },
-    /// The result of the init script is on its way into the log.
+    /// The result of the init script is being written to the log.
     Prepared {
         passed: bool,
         again: bool,
     },
     Adopting(Action),
     Recovering(TaskId),
-    /// The loss of a claim is on its way into the log.
+    /// The loss of a claim is being written to the log.
     Losing,
     Beginning,
-    /// Why the session stops is on its way into the log.
+    /// The reason for the stop is being written to the log.
     Complaining(Stop),
     Working,
     Ending(Following),
@@ -130,7 +131,7 @@ enum Following {
     NextSession,
 }
 
-/// What follows when everything is recovered.
+/// The action when everything is recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AfterRecovery {
     Work,
@@ -144,21 +145,21 @@ pub struct LedgerSession {
     state: State,
     interrupted: Vec<Interrupted>,
     after_recovery: AfterRecovery,
-    /// A session of this run has begun.
+    /// Whether a session of this run has begun.
     numbered: bool,
     halt: Halt,
-    /// A heartbeat is on its way, beside the effect.
+    /// Whether a heartbeat is being committed, beside the effect.
     beating: bool,
-    /// What there was to look at when the session began.
+    /// The alerts when the session began.
     alerts: Alerts,
-    /// A claim was lost, or an alert was raised.
+    /// Whether a claim was lost, or an alert was raised.
     alerted: bool,
 }
 
 type Step = Next<SessionEffect, Stop>;
 
 impl LedgerSession {
-    /// Nothing is looked at before the first step.
+    /// Creates the machine. Nothing is read before the first step.
     pub fn new(terms: SessionTerms) -> Self {
         let halt = Halt::new(terms.until);
         Self {
@@ -198,13 +199,14 @@ impl LedgerSession {
         self.begin()
     }
 
-    /// The number comes first, so that everything in the log of a session carries it.
+    /// Takes the number first, so that all lines of a session in the log have it.
     fn begin(&mut self) -> Step {
         let (pid, max_sessions) = (self.terms.pid, self.terms.max_sessions);
         self.commit(State::Beginning, Command::BeginSession(BeginSession { pid, max_sessions }))
     }
 
-    /// What an interrupted attempt left is recovered all the same. Without that nothing more happens.
+    /// Recovers interrupted attempts although there is no number left. Nothing more happens after
+    /// that.
     fn used_up(&mut self) -> Step {
         let stop = Stop::because(StopReason::MaxSessions);
         if !self.interrupted.is_empty() {
@@ -212,7 +214,7 @@ impl LedgerSession {
             return self.prepare();
         }
         match self.numbered {
-            // The session before this one has ended already.
+            // The session before this one has already ended.
             true => Next::Done(stop),
             false => self.stop(stop),
         }
@@ -234,7 +236,7 @@ impl LedgerSession {
         self.commit(State::Prepared { passed, again }, Command::Note(Note::HealthCheck { passed }))
     }
 
-    /// One interrupted attempt after the other; then the worker begins.
+    /// Recovers one interrupted attempt after the other, then starts the worker.
     fn recover_next(&mut self) -> Step {
         if let Some(stop) = self.halt.stop() {
             return self.stop(stop);
@@ -284,7 +286,7 @@ impl LedgerSession {
         }
     }
 
-    /// Stops, with a line in the log where the environment is the reason.
+    /// Stops, with a line in the log if the environment is the reason.
     fn complain(&mut self, stop: Stop, task: Option<TaskId>) -> Step {
         match environment_problem(&stop, task) {
             Some(note) => self.commit(State::Complaining(stop), note),
@@ -349,7 +351,8 @@ impl LedgerSession {
                 self.complain(Stop::with_words(StopReason::EnvSetup, words), None)
             }
             (State::Complaining(stop), _) => self.stop(stop),
-            // As adopted: a claim that was made by hand has its epoch only now.
+            // The adopted task is used, because a claim that was made by hand has its epoch only
+            // now.
             (State::Adopting(action), Reply::Claimed(adopted)) => {
                 self.recover(adopted.task, adopted.epoch, action)
             }
@@ -369,7 +372,7 @@ impl LedgerSession {
     fn refused(&mut self, refusal: Refusal) -> Step {
         match (&self.state, refusal) {
             (State::Beginning, Refusal::MaxSessions { .. }) => self.used_up(),
-            // Somebody else ended the attempt meanwhile.
+            // Another process has ended the attempt meanwhile.
             (State::Adopting(_), _) => self.recover_next(),
             (State::Ending(_), refusal) => Next::Done(Stop::config(refusal.to_string())),
             (_, refusal) => self.stop(Stop::config(refusal.to_string())),
@@ -387,14 +390,15 @@ impl Machine for LedgerSession {
         match input {
             Input::Begin => self.start(State::Surveying, SessionEffect::Survey),
             Input::Ended(report) => self.ended(report),
-            // A row that is somebody else's by now does not matter to the ledger, which is locked.
+            // Another process may own the row by now. That does not matter to the ledger, which is
+            // locked.
             Input::Committed(_) | Input::Refused(_) if self.beating => {
                 self.beating = false;
                 Next::Wait
             }
             Input::Committed(reply) => self.committed(reply),
             Input::Refused(refusal) => self.refused(refusal),
-            // The worker receives it too; here it keeps what would follow from starting.
+            // The worker receives it too. Here it prevents the start of the next steps.
             Input::Interrupt => {
                 self.halt.interrupt();
                 Next::Wait

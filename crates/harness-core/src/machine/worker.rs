@@ -1,6 +1,7 @@
-//! One worker: it chooses a task, claims it and has it attempted, one after the other, until nothing is
-//! left for it or something stops it. Several workers are several of these machines. What they share,
-//! such as the number of the session and its end, belongs to the [session](super::session).
+//! One worker: it chooses a task, claims it and has it attempted, one after the other, until
+//! nothing is left for it or something stops it. Several workers are several of these machines.
+//! Their common state, such as the number of the session and its end, belongs to the
+//! [session](super::session).
 
 use super::{
     Input, Machine, Next,
@@ -18,84 +19,86 @@ use crate::{
     task::Via,
 };
 
-/// What a worker starts from.
+/// The start conditions of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerTerms {
-    /// Tasks are claimed in its name.
+    /// The worker in whose name tasks are claimed.
     pub worker: WorkerId,
-    /// How long a claim holds without a renewal.
+    /// The duration of a claim without a renewal.
     pub lease_seconds: u64,
-    /// Attempts that it may begin in this session; zero or less is no limit.
+    /// The limit of attempts that it may begin in this session; zero or less is no limit.
     pub max_tasks: i64,
-    /// When the time of the run is up. Nothing is begun after that, and no gate goes on.
+    /// The end of the run's time. Nothing is begun after that, and no gate continues.
     pub until: Option<Timestamp>,
     /// The alerts when the session began. Later ones are reported at the end.
     pub alerts: Alerts,
 }
 
-/// What a worker asks for.
+/// The effects of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerEffect {
-    /// Looks which task is next.
+    /// Determines the next task.
     Peek,
-    /// Looks what a claim of this task starts from.
+    /// Determines the base from which a claim of this task starts.
     Base {
-        /// The one that was peeked.
+        /// The task that was peeked.
         task: TaskId,
     },
     /// Makes one whole attempt, by the machine of that name.
     Attempt {
-        /// As it was claimed.
+        /// The task as it was claimed.
         task: Box<Task>,
-        /// The right to it; every command of the attempt names it.
+        /// The holder of the claim, which every command of the attempt names.
         holder: Holder,
-        /// A worker only begins attempts.
+        /// The step at which it begins. A worker only begins attempts.
         entry: attempt::Entry,
     },
-    /// Tries the gate that everything left waits for.
+    /// Tries the gate that all remaining tasks wait for.
     Gate {
         /// The phase of the gate.
         phase: Phase,
-        /// A gate that has not answered by then counts as not tried.
+        /// The end of the time. A gate that has not answered by then counts as not tried.
         until: Option<Timestamp>,
     },
 }
 
-/// What came of an effect of a worker.
+/// The result of an effect of a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkerReport {
-    /// What there is to do.
+    /// The work that is available.
     Peeked {
-        /// The next task of the run, those without a check last; `None`: nothing can be worked on.
+        /// The next task of the run, those without a check last; `None` if nothing can be worked
+        /// on.
         next: Option<Box<Task>>,
         /// The phase that waits for its gate.
         gate: Option<Phase>,
         /// A task that is in progress although no attempt of this session is.
         in_progress: Option<TaskId>,
-        /// What there is to look at.
+        /// The alerts of the ledger.
         alerts: Alerts,
     },
-    /// It passed or not, and that is recorded.
+    /// The result of the gate, which is recorded already.
     Gated(GateEnd),
-    /// It is recorded with the claim.
+    /// The base, which is recorded with the claim.
     Based(Place),
-    /// It is recorded already.
+    /// The end of the attempt, which is recorded already.
     Attempted(AttemptEnd),
 }
 
-/// What a worker came to.
+/// The end of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerEnd {
-    /// Why it claims nothing more.
+    /// The reason why it claims nothing more.
     pub why: WorkerStop,
-    /// A person has to look at something: it lost a claim, or an alert was raised meanwhile.
+    /// Whether a person has to look at something: a claim was lost, or an alert was raised
+    /// meanwhile.
     pub alerted: bool,
 }
 
-/// Why a worker claims nothing more.
+/// The reason why a worker claims nothing more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerStop {
-    /// It began as many attempts as this session may have. The session decides what follows.
+    /// It began as many attempts as this session allows. The session decides what follows.
     SessionFull,
     /// Nothing is left, or something stops the run.
     Stopped(Stop),
@@ -110,7 +113,7 @@ enum State {
     Basing(Box<Task>),
     Claiming,
     Attempting(TaskId),
-    /// The loss of a claim is on its way into the log.
+    /// The loss of a claim is being written to the log.
     Losing,
     Complaining(Stop),
 }
@@ -127,7 +130,7 @@ pub struct Worker {
 type Step = Next<WorkerEffect, WorkerEnd>;
 
 impl Worker {
-    /// Nothing is looked at before the first step.
+    /// Creates the machine. Nothing is read before the first step.
     pub fn new(terms: WorkerTerms) -> Self {
         let halt = Halt::new(terms.until);
         Self { terms, state: State::Begun, attempts: 0, halt, alerted: false }
@@ -151,7 +154,7 @@ impl Worker {
         self.end(WorkerStop::Stopped(stop))
     }
 
-    /// Between two tasks everything that can stop a worker is looked at.
+    /// Continues with the next task, after checking everything that can stop a worker.
     fn next_task(&mut self) -> Step {
         match self.halt.stop() {
             Some(stop) => self.stop(stop),
@@ -186,7 +189,8 @@ impl Worker {
         }
     }
 
-    /// Only a session with work left can be full: the last task needs no session after it.
+    /// Claims the task, unless the session is full. A session is full only with work left, because
+    /// the last task needs no further session.
     fn choose(&mut self, task: Box<Task>) -> Step {
         let most = self.terms.max_tasks;
         if most > 0 && self.attempts >= most {
@@ -273,7 +277,7 @@ impl Worker {
         match (self.state.clone(), reply) {
             (State::KeepingUp, _) => self.start(State::Peeking, WorkerEffect::Peek),
             (State::Claiming, Reply::Claimed(claimed)) => self.attempt(claimed.task, claimed.epoch),
-            // Upkeep left nothing between the look and the claim.
+            // Upkeep left nothing between the peek and the claim.
             (State::Claiming | State::Losing, _) => self.next_task(),
             (State::Complaining(stop), _) => self.stop(stop),
             (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
@@ -282,7 +286,7 @@ impl Worker {
 
     fn refused(&mut self, refusal: Refusal) -> Step {
         match (&self.state, refusal) {
-            // Something else became more urgent, or was taken: look again.
+            // Another task became more urgent, or this one was taken, so the worker peeks again.
             (State::Claiming, Refusal::NotNext { .. }) => self.next_task(),
             (_, refusal) => self.stop(Stop::config(refusal.to_string())),
         }
@@ -301,8 +305,8 @@ impl Machine for Worker {
             Input::Ended(report) => self.ended(report),
             Input::Committed(reply) => self.committed(reply),
             Input::Refused(refusal) => self.refused(refusal),
-            // The attempt receives it too and stops its agent; here it keeps the next one from
-            // starting.
+            // The attempt receives it too and stops its agent. Here it prevents the start of the
+            // next attempt.
             Input::Interrupt => {
                 self.halt.interrupt();
                 Next::Wait
@@ -312,8 +316,8 @@ impl Machine for Worker {
     }
 }
 
-/// The line of the log for a stop because of the environment. Other stops have a line already, or need
-/// none.
+/// Returns the line of the log for a stop because of the environment. Other stops have a line
+/// already, or need none.
 pub(super) fn environment_problem(stop: &Stop, task: Option<TaskId>) -> Option<Command> {
     if stop.reason != StopReason::EnvSetup {
         return None;
@@ -322,7 +326,7 @@ pub(super) fn environment_problem(stop: &Stop, task: Option<TaskId>) -> Option<C
     Some(Command::Note(Note::Problem { task, category: Category::EnvSetup, message }))
 }
 
-/// A line of the log for an attempt whose claim somebody else took.
+/// Returns the line of the log for an attempt whose claim was taken by another process.
 pub(super) fn lost_claim(task: TaskId) -> Command {
     let message = "its claim was lost: what was done is in no commit of this run, \
                    `harness rescue list` shows what was saved";

@@ -1,5 +1,5 @@
-//! The record of runs on the stage. A step is durable at once, or the process dies before it or before it
-//! hears of it.
+//! The record of runs on the stage. A step is durable at once, or the process dies before the step
+//! or before it receives the answer.
 
 use std::{io, sync::Arc};
 
@@ -79,7 +79,8 @@ impl Runs for SimRuns {
     }
 }
 
-/// The record as a process of this owner finds it. All others are gone: one process follows the other.
+/// Returns the record for a process of this owner. All others are gone, because one process follows
+/// the other.
 pub(super) fn record(stage: &Stage, owner: &Owner) -> RunRecord {
     let stages = stage.clone();
     RunRecord {

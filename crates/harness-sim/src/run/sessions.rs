@@ -1,4 +1,4 @@
-//! What must hold of the sessions of a run, judged by the commands that became durable.
+//! The rules for the sessions of a run, judged by the commands that became durable.
 
 use harness_core::{
     Command, Refusal, Reply,
@@ -8,7 +8,7 @@ use harness_core::{
 
 use super::{Flaw, stage::State};
 
-/// What the process at work has committed of its sessions.
+/// The commands of the current process about its sessions.
 #[derive(Debug, Default)]
 pub(super) struct SessionBook {
     stage: SessionStage,
@@ -23,7 +23,7 @@ enum SessionStage {
     /// It has a number, and its init script has not passed yet.
     Unprepared,
     Prepared,
-    /// There is no number left. What a killed process left is recovered all the same.
+    /// There is no number left. Attempts that a killed process left are still recovered.
     WithoutNumber,
 }
 

@@ -1,4 +1,4 @@
-//! Performs one attempt. What to do and in which order is the machine's.
+//! Performs one attempt. The machine decides which steps are taken, and in which order.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::{
     with_tree,
 };
 
-/// Takes the attempt at `task` from where `entry` says to its end.
+/// Takes the attempt at `task` from the step of `entry` to its end.
 pub async fn attempt<A>(
     cx: &Branch<Team<A>>,
     bench: &Bench,
@@ -57,8 +57,8 @@ where
     Ok(outcome)
 }
 
-/// Records git's settings before anybody works. Where that is not possible the attempt goes on: then
-/// changed settings are not noticed, and the log says so.
+/// Records git's settings before the work begins. If that fails, the attempt goes on: changed
+/// settings are then not noticed, and the log reports that.
 async fn record_settings(bench: &Bench, task: &Task) -> Result<()> {
     let (id, epoch) = (task.id.clone(), task.epoch.unwrap_or_default());
     match bench.git(move |git| git.record_settings(&id, epoch)).await? {
@@ -161,12 +161,12 @@ impl Doing {
         match self.bench.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
             Ok(evidence) => Ok(Ended::Looked { changed: settings || !evidence.untouched }),
             Err(WorkspaceError::NoSuchCommit { .. }) => self.look_without_base().await,
-            // Where that cannot be told, the task is left to recovery.
+            // If it is unknown whether files changed, the task is left to recovery.
             Err(_) => Ok(Ended::Looked { changed: true }),
         }
     }
 
-    /// Nothing can be compared, but tracked files without changes need not be put back.
+    /// Without a base nothing can be compared. Tracked files without changes need not be put back.
     async fn look_without_base(&self) -> Result<Ended> {
         let status = self.bench.git(|git| git.status()).await?;
         Ok(Ended::Looked { changed: status.map_or(true, |status| !status.changed.is_empty()) })

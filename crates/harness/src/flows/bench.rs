@@ -1,5 +1,5 @@
-//! What one worker works at: its work tree, its name, its handoff file, and the rows of its attempts.
-//! What all workers share is in the [tools](super::Tools).
+//! The bench of one worker: its work tree, its name, its handoff file, and the rows of its
+//! attempts. The [tools](super::Tools) contain what all workers share.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -16,42 +16,42 @@ use harness::{
 
 use super::{HandoffPlace, Tools, tools::until_cancelled};
 
-/// How long the init script and a cleanup may take.
+/// The time limit of the init script and of a cleanup.
 const SCRIPT_SECONDS: u64 = 600;
 
-/// What one worker works at.
+/// The place of one worker, with everything that is its own.
 #[derive(Clone)]
 pub struct Bench {
-    /// Shared with the other workers of the run.
+    /// The tools that it shares with the other workers of the run.
     pub tools: Tools,
     /// The worker; `None` in the run of an objective, which claims nothing.
     pub worker: Option<WorkerId>,
     /// The work tree, under version control.
     pub workspace: Arc<dyn Workspace>,
-    /// Where its agents leave notes for their next context.
+    /// The place where its agents leave notes for their next context.
     pub handoff: HandoffPlace,
 }
 
 impl Bench {
-    /// The bench in the main work tree.
+    /// Returns the bench in the main work tree.
     pub fn in_main_tree(tools: Tools, workspace: Arc<dyn Workspace>) -> Self {
         let handoff = HandoffPlace { folder: tools.root.clone(), root: tools.root.clone() };
         Self { tools, worker: None, workspace, handoff }
     }
 
-    /// The same bench, with a worker at it.
+    /// Returns the same bench for this worker.
     #[must_use]
     pub fn of_worker(mut self, worker: WorkerId) -> Self {
         self.worker = Some(worker);
         self
     }
 
-    /// Runs the init script in the state root; `None` where there is none.
+    /// Runs the init script in the state root. Returns `None` if there is no script.
     pub(super) async fn prepare<A>(&self, branch: &Branch<A>) -> Result<Option<Verdict>> {
         if !self.tools.has_init_script()? {
             return Ok(None);
         }
-        // By its own first line where it can be executed, else by sh.
+        // An executable script runs by its own first line, any other one by sh.
         let command = "if [ -x ./harness-init.sh ]; then ./harness-init.sh; \
                        else sh ./harness-init.sh; fi";
         let script = self.script(command, &self.tools.root, SCRIPT_SECONDS, None);
@@ -92,7 +92,7 @@ impl Bench {
         until_cancelled(branch, move |cancel| Ok(shell.run_until(&script, cancel)?)).await
     }
 
-    /// Asks git something on a thread that may block.
+    /// Queries git on a thread that may block.
     pub(super) async fn git<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&dyn Workspace) -> T + Send + 'static,
@@ -102,12 +102,12 @@ impl Bench {
         asked.map_err(Error::other)
     }
 
-    /// What a claim recorded of the tree that it started from; `None` where it recorded nothing.
+    /// Returns the tree that a claim recorded at its start; `None` if it recorded none.
     pub(super) fn base(&self, task: &Task) -> Option<Base> {
         Base::of_claim(task, self.workspace.top_level())
     }
 
-    /// The row of a new attempt of this worker.
+    /// Returns the row of a new attempt of this worker.
     pub(super) fn attempt_row(&self, parent: &Run, id: RunId, task: &Task, now: Timestamp) -> Run {
         let max_iterations = parent.limits.max_iterations;
         Run {
@@ -124,7 +124,7 @@ impl Bench {
     }
 }
 
-/// Names the files of a loop.
+/// Returns the name for the files of a loop.
 pub(super) fn file_name(run: &Run) -> String {
     match (&run.task, run.epoch) {
         (Some(task), Some(epoch)) => format!("{task}.{epoch}"),

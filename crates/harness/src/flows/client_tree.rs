@@ -16,7 +16,7 @@ use harness::{
 
 use super::Site;
 
-/// The work tree of a client: found by git when that is needed, and not before.
+/// The work tree of a client. Git searches it only when it is needed.
 pub struct ClientTree {
     directory: PathBuf,
     root: PathBuf,
@@ -26,17 +26,18 @@ pub struct ClientTree {
     found: OnceLock<Arc<GitWorkspace>>,
 }
 
-/// What many claims and completions share: repositories that were found, and the tree of a commit.
+/// The state that claims and completions share: repositories found so far, and the tree of a
+/// commit.
 #[derive(Debug, Default)]
 pub struct Repositories {
-    /// Where the settings of claims are recorded.
+    /// The directory in which the settings of claims are recorded.
     records: Option<PathBuf>,
     found: Mutex<HashMap<PathBuf, GitWorkspace>>,
     last: Mutex<Option<(CommitId, TreeId)>>,
 }
 
 impl Repositories {
-    /// Settings of git are recorded in this directory of the user; `None`: nowhere.
+    /// Records settings of git in this directory of the user; with `None`, they are not recorded.
     pub fn recording_in(records: Option<PathBuf>) -> Self {
         Self { records, ..Self::default() }
     }
@@ -61,8 +62,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ClientTree {
-    /// `own` is the work tree of the judging process. A claim may name another one of the same
-    /// repository, and nothing else: the ledger is a file that its worker can edit.
+    /// Describes the tree to judge. `own` is the work tree of the judging process. A claim may name
+    /// another work tree, but only one of the same repository, because its worker can edit the
+    /// ledger.
     pub fn new(
         own: &Path,
         claimed: Option<&Path>,
@@ -87,7 +89,7 @@ impl ClientTree {
         })
     }
 
-    /// Brings into clean checkouts what git does not hold.
+    /// Sets the files that are added to clean checkouts because git does not store them.
     #[must_use]
     pub fn bringing(self, bring: Bring) -> Self {
         Self { bring, ..self }
@@ -116,9 +118,9 @@ impl ClientTree {
 #[derive(Debug, thiserror::Error)]
 #[error("the claim names {}, which is not a work tree of the repository in {}", claimed.display(), own.display())]
 pub struct ForeignTree {
-    /// By the ledger.
+    /// The work tree that the ledger names.
     pub claimed: PathBuf,
-    /// Of the judging process.
+    /// The work tree of the judging process.
     pub own: PathBuf,
 }
 
@@ -152,11 +154,12 @@ impl Site for ClientTree {
         }
         let top_level = self.git()?.top_level().to_owned();
         let base = Base::of_claim(task, &top_level);
-        // Clients are not asked to stay on a branch.
+        // Clients may change branches.
         Ok(base.map(|base| Base { branch: None, worktree: top_level, ..base }))
     }
 
-    /// A completion by force, or of a claim that recorded no commit, is seen from HEAD.
+    /// Returns the base for judging. A completion by force, or of a claim without a commit, is
+    /// compared with HEAD.
     fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
         let Some(head) = self.head() else { return Ok(None) };
         if let Some(base) = self.base(task)? {
@@ -176,7 +179,7 @@ impl Site for ClientTree {
         self.git()?.between(commit, tree)
     }
 
-    /// On the branch that is checked out, whichever the claim was made on.
+    /// Commits on the branch that is checked out, whatever branch the claim was made on.
     fn commit(
         &self,
         task: &Task,

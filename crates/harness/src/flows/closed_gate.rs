@@ -1,4 +1,4 @@
-//! The gate of a phase that was tried and stayed closed, kept for people to look at.
+//! The gate of a phase that was tried and stayed closed, stored for people to read.
 
 use std::{io, path::Path};
 
@@ -8,9 +8,9 @@ use harness::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is written is far smaller.
+/// The limit of the stored file. The files that harness writes are far smaller.
 const BYTES_MAX: u64 = 1024 * 1024;
-/// How many lines of its output people are shown.
+/// The number of lines of its output that are shown to people.
 const SHOWN_LINES: usize = 10;
 
 /// A gate that stayed closed when it was last tried.
@@ -19,40 +19,40 @@ const SHOWN_LINES: usize = 10;
 pub struct ClosedGate {
     /// The name of the phase.
     pub phase: String,
-    /// When it was tried.
+    /// The time of the attempt.
     pub time: Timestamp,
     /// One line for people.
     pub why: String,
-    /// The end of what its check printed, or the words of the person who refused.
+    /// The end of the output of its check, or the text of the person who refused.
     pub output: String,
 }
 
 impl ClosedGate {
-    /// A gate that was just tried.
+    /// Creates the record of a gate that was just tried.
     pub fn new(phase: String, time: Timestamp, why: String, output: String) -> Self {
         Self { phase, time, why, output }
     }
 
-    /// The one that is kept in `root`. A file that cannot be read as one counts as none.
+    /// Reads the record in `root`. A file that cannot be parsed counts as none.
     pub fn read(root: &Path) -> io::Result<Option<Self>> {
         let Some(folder) = Folder::find(&Home::of(root).folder())? else { return Ok(None) };
         let bytes = folder.read_small(file_name(Home::GATE), BYTES_MAX)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Replaces the one that is kept in `root`.
+    /// Replaces the record in `root`.
     pub(super) fn keep(&self, root: &Path) -> io::Result<()> {
         let text = serde_json::to_string(self)?;
         Folder::ours(&Home::of(root).folder())?.put(file_name(Home::GATE), text.as_bytes())
     }
 
-    /// Whether the ledger still waits for it.
+    /// Returns whether the ledger still waits for this gate.
     #[must_use]
     pub fn is_current(&self, phases: &[Phase]) -> bool {
         phases.iter().any(|phase| phase.name == self.phase && phase.passed_at.is_none())
     }
 
-    /// The last lines of the output that are not blank.
+    /// Returns the last lines of the output that are not blank.
     #[must_use]
     pub fn last_lines(&self) -> Vec<&str> {
         let lines: Vec<&str> = self.output.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -1,5 +1,5 @@
-//! A worker outside of a run says that its task is done: the daemon and a client without a host have
-//! it judged here, by the machine that judges the attempts of a run.
+//! The completion of a task by a worker outside of a run. The daemon and a client without a host
+//! judge it here, with the machine that judges the attempts of a run.
 
 use std::{
     future::Future,
@@ -27,46 +27,48 @@ use super::{
     judge::{Court, Reach},
 };
 
-/// Ticks are not closer together than this, however short a lease is.
+/// The shortest interval of ticks, however short a lease is.
 const SHORTEST_TICK: Duration = Duration::from_millis(300);
 
-/// What a completion needs of its caller, in the caller's own errors.
+/// The services that a completion needs from its caller, with the caller's own errors.
 pub trait Clerk: Sync {
-    /// Why not.
+    /// The error of the caller.
     type Error: From<NotDone> + From<Refusal> + From<Error>;
 
-    /// The task as it stands now.
+    /// Returns the task in its current state.
     fn standing(&self, task: &TaskId)
     -> impl Future<Output = Result<Standing, Self::Error>> + Send;
-    /// Whether the check of this task may be run on this machine. It is about to be.
+    /// Checks whether the check of this task may run on this machine. It is about to run.
     fn may_check(&self, task: &Task) -> Result<(), Self::Error>;
-    /// The work tree to judge: the one that the claim names, if it is one of this repository's.
+    /// Returns the work tree to judge: the one that the claim names, if it belongs to this
+    /// repository.
     fn site(
         &self,
         claimed: Option<&Path>,
     ) -> impl Future<Output = Result<Arc<dyn Site>, Self::Error>> + Send;
 }
 
-/// One task that its worker calls done.
+/// The completion of one task.
 pub struct Completion<'a, C> {
-    /// Who asks.
+    /// The caller.
     pub clerk: &'a C,
-    /// Where decisions become true; ticks follow from the lease.
+    /// The ports through which decisions become durable. The interval of ticks follows from the
+    /// lease.
     pub ports: Ports,
     /// The state root.
     pub root: PathBuf,
     /// Runs the check.
     pub shell: Arc<dyn Shell>,
-    /// Hides secrets from what people are shown.
+    /// Removes secrets from text that people see.
     pub redactor: Redactor,
     /// Called before the completion is committed.
     pub record: Arc<Record>,
-    /// An interrupt of this one stops the check.
+    /// An interrupt of this hub stops the check.
     pub hub: Hub,
 }
 
 impl<C: Clerk> Completion<'_, C> {
-    /// Has the work judged, and answers when the completion is durable. The hub is interrupted when
+    /// Judges the work, and returns when the completion is durable. The hub is interrupted when
     /// `stop` is ready.
     pub async fn run(
         &self,
@@ -77,7 +79,7 @@ impl<C: Clerk> Completion<'_, C> {
         self.run_from(standing, request, stop).await
     }
 
-    /// The same for a caller that knows already how the task stands.
+    /// Does the same for a caller that already knows the state of the task.
     pub async fn run_from(
         &self,
         standing: Standing,
@@ -179,7 +181,7 @@ impl<C: Clerk> Doing<'_, C> {
 }
 
 impl<C: Clerk> Doing<'_, C> {
-    /// Commits the work of a client that asked for it.
+    /// Commits the work of a client that requested it.
     async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {
         let (site, task) = (Arc::clone(&self.court.site), self.task.clone());
         let kept = tokio::task::spawn_blocking(move || {
@@ -193,7 +195,7 @@ impl<C: Clerk> Doing<'_, C> {
         })
     }
 
-    /// With the flags that were raised while the work was judged.
+    /// Records the receipt with the flags that were raised while the work was judged.
     async fn record(&self, mut receipt: Receipt) -> Result<Ended> {
         let standing = self.clerk.standing(&self.task.id).await.ok();
         let raised = standing.and_then(|standing| standing.task).map(|task| task.flags);
@@ -201,7 +203,8 @@ impl<C: Clerk> Doing<'_, C> {
         self.court.record(receipt).await
     }
 
-    /// The claim has ended, so nobody compares with its settings any more.
+    /// Forgets the recorded settings. The claim has ended, so nothing is compared with them any
+    /// more.
     async fn forget(&self) {
         let Some(epoch) = self.task.epoch.filter(|_| self.task.check().is_some()) else { return };
         let (site, task) = (Arc::clone(&self.court.site), self.task.clone());

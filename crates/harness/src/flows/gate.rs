@@ -1,4 +1,4 @@
-//! Performs the gate of a phase. What to do and in which order is the machine's.
+//! Performs the gate of a phase. The machine decides which steps are taken, and in which order.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use harness::{
 
 use super::{Bench, ClosedGate, tools::until_cancelled};
 
-/// Where the ledger does not say how long a gate may take.
+/// The time limit of a gate if the ledger sets none.
 const GATE_SECONDS: u64 = 600;
-/// How much of its output is reported.
+/// The amount of its output that is reported.
 const OUTPUT_BYTES: usize = 8 * 1024;
 /// The answer that lets a phase pass.
 pub const APPROVE: &str = "approve";
 
-/// Tries the gate of `phase` for a run. What has not ended by `until` counts as not tried.
+/// Tries the gate of `phase` for a run. A gate that has not ended by `until` counts as not tried.
 pub async fn gate<A: Send + Sync>(
     cx: &Branch<A>,
     bench: &Bench,
@@ -48,26 +48,26 @@ pub async fn gate<A: Send + Sync>(
     gatehouse.pass(cx, phase, waiting).await
 }
 
-/// What a gate works with, in a run and in a daemon.
+/// The tools of a gate, in a run and in a daemon.
 #[derive(Clone)]
 pub struct Gatehouse {
-    /// Where decisions become durable, and what time it is.
+    /// The ports through which decisions become durable, and the clock.
     pub ports: Ports,
     /// Runs the check.
     pub shell: Arc<dyn Shell>,
     /// The state root, where the output of a closed gate is kept.
     pub root: PathBuf,
-    /// Where the check runs.
+    /// The directory in which the check runs.
     pub directory: PathBuf,
-    /// Added to the inherited environment of the check.
+    /// Variables that are added to the inherited environment of the check.
     pub environment: Vec<(String, String)>,
-    /// Hides secrets from what people are shown.
+    /// Removes secrets from text that people see.
     pub redactor: Redactor,
-    /// Where people are asked; `None`: nobody can be.
+    /// The session through which people are asked; `None` if nobody can be asked.
     pub session: Option<Session>,
     /// Called when the check is over and a person is asked.
     pub asking: Arc<dyn Fn() + Send + Sync>,
-    /// What has not ended by then counts as not tried.
+    /// The end of the time. A gate that has not ended by then counts as not tried.
     pub until: Option<Timestamp>,
 }
 
@@ -96,8 +96,8 @@ impl Gatehouse {
         Ok(end)
     }
 
-    /// Keeps why the gate is closed. That it is closed is in the log already, so a disk that refuses
-    /// costs only the output.
+    /// Stores the reason why the gate is closed. The log already states that it is closed, so a
+    /// failure to write loses only the output.
     async fn keep(&self, phase: String, why: &str, output: &str) {
         let output = self.redactor.text(output).into_owned();
         let closed = ClosedGate::new(phase, self.ports.clock.now(), why.to_owned(), output);
@@ -105,7 +105,7 @@ impl Gatehouse {
         _ = tokio::task::spawn_blocking(move || closed.keep(&root)).await;
     }
 
-    /// What is left, at least a second; without an end, more than anything may take.
+    /// Returns the remaining time, at least one second. Without an end it is practically unlimited.
     fn seconds_left(&self) -> u64 {
         self.until.map_or(u64::MAX, |end| end.since(self.ports.clock.now()).max(1))
     }
@@ -118,20 +118,20 @@ impl Gatehouse {
         let checked =
             until_cancelled(branch, move |cancel| Ok(check.run_in(&*shell, &directory, cancel)?));
         let checked = checked.await?;
-        // As a whole: a secret that was cut in two would not be recognised any more.
+        // The whole text is redacted before it is cut, because half of a secret is not recognised.
         let shown = self.redactor.bytes(&checked.ran.tail);
         let from = shown.len().saturating_sub(OUTPUT_BYTES);
         let output = String::from_utf8_lossy(&shown[from..]).into_owned();
         let out_of_time = self.until.is_some_and(|until| until <= self.ports.clock.now());
         let verdict = match checked.verdict {
-            // By the run's time, not by its own.
+            // The time of the run ended, not that of the gate.
             Verdict::TimedOut if out_of_time => Verdict::Cancelled,
             verdict => verdict,
         };
         Ok(Ended::Checked { verdict, output })
     }
 
-    /// Somebody at another terminal answers: `harness questions`, `harness reply`.
+    /// Asks a person, who can answer from any terminal: `harness questions`, `harness reply`.
     async fn approve<A>(self, branch: &Branch<A>, phase: String) -> Result<Ended> {
         let Some(session) = &self.session else { return Ok(Ended::Unanswered) };
         (self.asking)();
@@ -148,7 +148,7 @@ impl Gatehouse {
             () = branch.cancelled().cancelled() => return Ok(Ended::Unanswered),
             () = out_of_time => return Ok(Ended::Unanswered),
         };
-        // Taken back: the run is aborted.
+        // The question was withdrawn, because the run is aborted.
         let Ok(reply) = answer else { return Ok(Ended::Unanswered) };
         let approved = reply.choice.as_deref() == Some(APPROVE) || reply.content.trim() == APPROVE;
         Ok(Ended::Answered { approved, words: reply.content, by: reply.by })

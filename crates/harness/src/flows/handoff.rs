@@ -1,5 +1,5 @@
-//! The file in which an agent leaves notes for its next context: `state/handoff.json`, in the state root
-//! for the only worker.
+//! The file in which an agent leaves notes for its next context: `state/handoff.json`. The only
+//! worker of a run has it in the state root.
 
 use std::{
     io::{self, Read},
@@ -20,21 +20,21 @@ use sha2::{Digest, Sha256};
 
 const FOLDER: &str = Home::STATE;
 const NAME: &str = file_name(Home::HANDOFF);
-/// A longer one is not put away.
+/// The limit of a file that is archived.
 const KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// More of them than this are a loop somewhere.
+/// The limit of archived files. More of them indicate an endless loop.
 const NAMES_MAX: u32 = 10_000;
 
-/// Where the handoff of a worker is, and where those of earlier tasks are kept.
+/// The place of a worker's handoff, and of the archive of earlier tasks.
 #[derive(Debug, Clone)]
 pub struct HandoffPlace {
-    /// The folder that agents write `state/handoff.json` in.
+    /// The folder in which agents write `state/handoff.json`.
     pub folder: PathBuf,
-    /// The state root, with the archive.
+    /// The state root, which contains the archive.
     pub root: PathBuf,
 }
 
-/// What is valid of it, and what is not, in words.
+/// Returns the valid part of the handoff, and a description of each invalid part.
 pub(super) fn read(place: &HandoffPlace) -> (Option<Handoff>, Vec<String>) {
     match bytes(&place.folder) {
         Ok(None) => (None, Vec::new()),
@@ -46,7 +46,7 @@ pub(super) fn read(place: &HandoffPlace) -> (Option<Handoff>, Vec<String>) {
     }
 }
 
-/// Changes when it does.
+/// Returns a mark that changes when the handoff changes.
 pub(super) fn mark(place: &HandoffPlace) -> String {
     match bytes(&place.folder) {
         Ok(Some(bytes)) => Sha256::digest(&bytes)[..8].iter().map(|b| format!("{b:02x}")).collect(),
@@ -54,8 +54,8 @@ pub(super) fn mark(place: &HandoffPlace) -> String {
     }
 }
 
-/// One byte more than may be read, so that too much of it is seen. A link is not followed: what it
-/// leads to is not the agent's word.
+/// Reads the file, up to one byte more than allowed, so that a longer file is noticed. A link is
+/// not followed, because the agent did not write its target.
 fn bytes(root: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(folder) = Folder::open(root)?.child(FOLDER)? else { return Ok(None) };
     let Some(file) = folder.open_to_read(NAME)? else { return Ok(None) };
@@ -64,9 +64,9 @@ fn bytes(root: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// A new attempt at the task of the last one finds what that left; another task's is put away.
-/// What a row of this very attempt tells is that it was done before. What is not a file stays, and a process that
-/// reads it is warned.
+/// Prepares the handoff for an attempt. A new attempt at the same task keeps the file; the file of
+/// another task is archived. If this attempt has a row already, this was done before. Anything that
+/// is not a file stays, and the process that reads it gets a warning.
 pub(super) fn hand_over(
     place: &HandoffPlace,
     runs: &dyn Runs,
@@ -85,7 +85,7 @@ pub(super) fn hand_over(
     let of = last.map_or_else(|| "before".to_owned(), |task| task.to_string());
     hide(&folder, secrets)?;
     let archive = Folder::ours(&Home::of(&place.root).archive())?;
-    // Nothing is written over: the first free number.
+    // The first free number is used, so that nothing is overwritten.
     for number in 1..=NAMES_MAX {
         if folder.move_to(NAME, &archive, &format!("handoff-{of}-{number}.json"))? {
             break;
@@ -94,7 +94,8 @@ pub(super) fn hand_over(
     Ok(())
 }
 
-/// The agent wrote it; what is kept of it holds no secret. What nobody would read is not kept.
+/// Removes secrets from the file before it is archived. A file that is too long to be read is not
+/// kept.
 fn hide(folder: &Folder, secrets: &Redactor) -> Result<()> {
     let Some(file) = folder.open_to_read(NAME)? else { return Ok(()) };
     let mut written = Vec::new();

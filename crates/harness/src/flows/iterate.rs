@@ -34,31 +34,31 @@ use harness::{
     workspace::Sight,
 };
 
-/// How long the run's own check may take.
+/// The time limit of the run's own check.
 const VERIFY_SECONDS: u64 = 3600;
-/// What of a check's output is told to the next context.
+/// The amount of a check's output that the next context receives.
 const OUTPUT_BYTES: usize = 8 * 1024;
 
-/// What a loop is for.
+/// The purpose of a loop.
 #[derive(Clone)]
 pub enum Errand {
     /// The objective of a run.
     Objective {
-        /// A person took it up again after it had stopped.
+        /// Whether a person resumed it after it had stopped.
         afresh: bool,
     },
     /// A task that is claimed.
     Task {
-        /// As it was claimed or found.
+        /// The task as it was claimed or found.
         task: Box<Task>,
-        /// The right to it.
+        /// The holder of the claim.
         holder: Holder,
-        /// The last step of it that is done.
+        /// The last step that is done.
         after_step: Option<u32>,
     },
 }
 
-/// Goes from context to context until the promise is kept or something stops it.
+/// Runs context after context until the promise is kept or something stops the loop.
 pub async fn iterate<A>(cx: &Branch<Team<A>>, bench: &Bench, errand: Errand) -> Result<Stop>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
@@ -83,7 +83,7 @@ where
     Ok(stop)
 }
 
-/// What is stored of the run, with what pays for it.
+/// Returns what is stored of the run, with the run that pays for it.
 async fn brief(bench: &Bench, errand: &Errand) -> Result<Brief> {
     let tools = &bench.tools;
     let loops = tools.loops.clone();
@@ -113,8 +113,8 @@ async fn brief(bench: &Bench, errand: &Errand) -> Result<Brief> {
     Ok(Brief { run, iterations, by, purse, rules, phases, afresh })
 }
 
-/// The row of an attempt, new or as a crash left it, taken up with what the run over the ledger says
-/// now. The status that comes back is the one that it was found with.
+/// Returns the row of an attempt, new or left by a crash, with the current settings of the run over
+/// the ledger. The returned status is the one that it was found with.
 async fn open(bench: &Bench, task: &Task, now: Timestamp) -> Result<Run> {
     let tools = &bench.tools;
     let loops = tools.loops.clone();
@@ -123,7 +123,8 @@ async fn open(bench: &Bench, task: &Task, now: Timestamp) -> Result<Run> {
     let (place, secrets) = (bench.handoff.clone(), tools.redactor.clone());
     let (task, runs) = (task.id.clone(), Arc::clone(&loops.runs));
     let found = tools.blocking(move || {
-        // Before there is a row: a process that finds one takes the files there for this attempt's.
+        // This happens before there is a row: a process that finds a row assumes that the files
+        // belong to this attempt.
         handoff::hand_over(&place, &*runs, &task, &secrets)?;
         Ok(runs.open_run(&row)?)
     });
@@ -147,9 +148,9 @@ pub(super) struct Doing {
     pub(super) bench: Bench,
     pub(super) errand: Arc<Errand>,
     pub(super) run: Arc<Run>,
-    /// What was warned of is not warned of again.
+    /// Warnings that were given already.
     warned: Arc<Mutex<HashSet<String>>>,
-    /// The last context that the log has a line about.
+    /// The last context that has a line in the log.
     logged: Arc<Mutex<Option<u32>>>,
     transcripts: String,
 }
@@ -168,7 +169,7 @@ impl Doing {
         }
     }
 
-    /// Where git cannot tell, nothing is said: that is no standstill.
+    /// Looks at the work tree. If git fails, no mark is returned, because that is no standstill.
     async fn look(&self) -> Result<Ended> {
         let Ok((head, files)) = self.bench.git(|git| git.mark(Sight::Last)).await? else {
             return Ok(Ended::Looked { head: None, mark: None });
@@ -183,7 +184,7 @@ impl Doing {
         ObjectiveLog { tools: &self.bench.tools, run: &self.run }
     }
 
-    /// Once for each context: a nudge goes on in the same one.
+    /// Writes one line per context. A nudge continues the same context.
     async fn log_context(&self, number: u32) {
         let fresh = {
             let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,11 +224,11 @@ impl Doing {
         A: harness::Agent<Input = Prompt, Output = End>,
     {
         let text = words::words(self, branch, turn).await?;
-        // Whatever it was put together from.
+        // The text is redacted, whatever it was composed from.
         let text = self.bench.tools.redactor.text(&text).into_owned();
         let now = self.bench.tools.ports.clock.now();
         let instructions = match &*self.errand {
-            // It is stored without secrets, and a script runs as it was written.
+            // The objective is stored without secrets, but a script must run as it was written.
             Errand::Objective { .. } => {
                 self.run.objective.as_deref().map(|text| self.bench.tools.redactor.reveal(text))
             }
@@ -253,14 +254,15 @@ impl Doing {
             .name(self.free_name(turn.number)))
     }
 
-    /// A second execution in the same iteration does not write over the first one's transcript.
+    /// Returns a free name, so that a second execution in an iteration does not overwrite the first
+    /// transcript.
     fn free_name(&self, number: u32) -> String {
         let taken = self.executions(number).count();
         let name = format!("{}.{number}", file_name(&self.run));
         if taken == 0 { name } else { format!("{name}.{}", taken + 1) }
     }
 
-    /// The transcripts that there are of an iteration, in order.
+    /// Returns the existing transcripts of an iteration, in order.
     fn executions(&self, number: u32) -> impl Iterator<Item = PathBuf> {
         let name = self.bench.tools.root.join(format!("{}.{number}", self.transcripts));
         let name = name.display().to_string();
@@ -271,7 +273,7 @@ impl Doing {
         names.map(PathBuf::from).take_while(|path| path.exists())
     }
 
-    /// Of the last execution of the iteration before.
+    /// Returns the transcript of the last execution of the previous iteration.
     pub(super) fn last_transcript(&self, number: u32) -> Option<PathBuf> {
         self.executions(number.checked_sub(1)?).last()
     }
@@ -286,7 +288,8 @@ impl Doing {
             }
         };
         if self.bench.tools.socket.is_some() {
-            // `off` keeps the caller's commands from a daemon; the agent's have to reach this run.
+            // `off` keeps the caller's commands from a daemon, but the commands of the agent must
+            // reach this run.
             environment.retain(|(name, _)| name != "HARNESS_DAEMON");
         }
         let own = self.bench.tools.variables(about, Some(iteration)).into_iter();
@@ -325,7 +328,7 @@ impl Doing {
     }
 
     async fn sleep<A>(&self, branch: &Branch<A>, until: Timestamp) -> Result<Ended> {
-        // A pause between two contexts is nothing to tell.
+        // A pause between two contexts is not reported.
         if self.bench.tools.run_row(&self.run.id).await?.wake_at.is_some() {
             let (row_id, task_id) = (self.run.id.clone(), self.run.task.clone());
             branch.emit(Event::RunWaiting { row_id, task_id, until });
@@ -341,7 +344,7 @@ impl Doing {
         Ok(Ended::Woke { kicked })
     }
 
-    /// In the log, once.
+    /// Writes a warning to the log, once.
     pub(super) async fn warn(&self, message: String) -> Result<()> {
         let message = self.bench.tools.redactor.text(&message).into_owned();
         let fresh = {

@@ -1,5 +1,5 @@
-//! Performs what work is judged by: checks, what it touched, the receipt. A run, the daemon and a
-//! client without a host share it.
+//! Performs the steps by which work is judged: checks, the changed files, the receipt. A run, the
+//! daemon and a client without a host share it.
 
 use std::{
     path::{Path, PathBuf},
@@ -30,20 +30,20 @@ use harness::{
 
 use super::{Bench, Site, failure, site::Here, tools::until_cancelled};
 
-/// How much of a failing check's output goes into the next prompt.
+/// The amount of a failing check's output that goes into the next prompt.
 const FAILURE_BYTES: usize = 8 * 1024;
 
-/// How long a commit waits for somebody else's git, in growing pauses.
+/// The time that a commit waits for another git process, in growing pauses.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Makes a receipt durable, or says why it is not.
+/// Makes a receipt durable, or returns the error.
 pub type Record = dyn Fn(&Receipt) -> Result<()> + Send + Sync;
 
-/// How work is judged, and where that is recorded.
+/// The rules by which work is judged, and the record of the result.
 #[derive(Clone)]
 pub struct Judging {
-    /// For the machine.
+    /// The rules for the machine.
     pub rules: Rules,
     /// The name of the agent that works, for the receipt.
     pub agent: Option<String>,
@@ -54,34 +54,34 @@ pub struct Judging {
 /// How far judging may reach into the work tree and its repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The work tree is the run's. Settings of git are set back, and what only a check made is
-    /// removed.
+    /// The work tree belongs to the run. Settings of git are restored, and files that only a check
+    /// created are removed.
     Everything,
-    /// Files are left alone, since others may be at work on them. Settings of git are set back.
+    /// Files are left alone, because others may be changing them. Settings of git are restored.
     Settings,
     /// Other attempts share the repository. Nothing is touched; changed settings are reported.
     Nothing,
 }
 
-/// What judging works with.
+/// The tools of judging.
 #[derive(Clone)]
 pub struct Court {
-    /// Where the work is.
+    /// The place of the work.
     pub site: Arc<dyn Site>,
     /// The state root.
     pub root: PathBuf,
     /// Runs the check.
     pub shell: Arc<dyn Shell>,
-    /// Hides secrets from what people are shown.
+    /// Removes secrets from text that people see.
     pub redactor: Redactor,
     /// Called before the completion is committed.
     pub record: Arc<Record>,
-    /// What judging may change.
+    /// The extent to which judging may change files and settings.
     pub reach: Reach,
 }
 
 impl Court {
-    /// HEAD of the work tree.
+    /// Returns HEAD of the work tree.
     pub async fn head(&self) -> Result<Ended> {
         match self.site.head_at_once() {
             Some(head) => Ok(Ended::Head(head)),
@@ -89,13 +89,13 @@ impl Court {
         }
     }
 
-    /// The files that differ from the claim, seen with git's settings of the claim. Files that a glob
-    /// protects are read.
+    /// Returns the files that differ from the claim, with git's settings of the claim. Files that
+    /// match a protecting glob are read.
     pub async fn touched(&self, task: &Task, protected: &Protected) -> Result<Ended> {
         let (task, protected) = (task.clone(), protected.clone());
         self.blocking(move |court| {
             let own = court.own_changed(&protected);
-            // Without a base git cannot compare anything, and without a repository neither.
+            // Without a base or a repository, git cannot compare anything.
             let Some(base) = court.site.base(&task)? else {
                 return Ok(Ended::Touched { files: own, settings: Vec::new() });
             };
@@ -110,7 +110,7 @@ impl Court {
                 files.extend(git.differing(&base, &among)?);
             }
             if protected.held().is_some() && court.root_below_site().is_some() {
-                // Git takes an untracked file for a new one where the claim recorded none of them.
+                // Git reports an untracked file as new if the claim recorded no untracked files.
                 files.retain(|file| !protected.is_always(file));
             }
             files.extend(own);
@@ -121,12 +121,13 @@ impl Court {
         .await
     }
 
-    /// `None` where the work is in another work tree than the settings.
+    /// Returns the path of the root below the site; `None` if the work is in another work tree than
+    /// the settings.
     fn root_below_site(&self) -> Option<&Path> {
         self.root.strip_prefix(self.site.directory()).ok()
     }
 
-    /// Harness's own settings that are not what they were at the claim, whether git sees them or not.
+    /// Returns harness's own settings that differ from the claim, whether git sees them or not.
     fn own_changed(&self, protected: &Protected) -> Vec<String> {
         if protected.held().is_none() {
             return Vec::new();
@@ -136,8 +137,8 @@ impl Court {
         changed.map(|path| below.join(path).to_string_lossy().into_owned()).collect()
     }
 
-    /// What there is before a check: in the work tree, or in a clean checkout of `commit`. If the work
-    /// cannot be checked as it stands, that is what the check comes to.
+    /// Returns the state before a check: in the work tree, or in a clean checkout of `commit`. If
+    /// the work cannot be checked in its state, that is the result of the check.
     pub async fn before(
         &self,
         task: &Task,
@@ -156,10 +157,12 @@ impl Court {
             if !in_work_tree {
                 return Ok(Ok(Around { settings, before: None }));
             }
-            // What is committed is what the check begins with, so an earlier look does not count.
+            // The commit contains the tree that the check began with, so an earlier scan does not
+            // count.
             match git.candidate(&base, Sight::Anew) {
                 Ok(Candidate { tree, hidden }) => {
-                    // A client's claim records no files, so what is hidden may be from before it.
+                    // A client's claim records no files, so hidden files may be older than the
+                    // claim.
                     let hidden = match court.reach {
                         Reach::Everything => hidden,
                         Reach::Settings | Reach::Nothing => Vec::new(),
@@ -175,7 +178,7 @@ impl Court {
         .await
     }
 
-    /// What a check that passed made of the tree that it began with.
+    /// Returns the changes that a passed check made to the tree that it began with.
     pub async fn settle(&self, task: &Task, before: Before) -> Result<Ended> {
         let task = task.clone();
         self.blocking(move |court| {
@@ -199,7 +202,7 @@ impl Court {
         .await
     }
 
-    /// Makes git's settings what they were at the claim.
+    /// Restores git's settings of the claim.
     pub async fn set_back(&self, task: &Task) -> Result<Ended> {
         let (id, epoch) = (task.id.clone(), task.epoch);
         self.blocking(move |court| {
@@ -211,7 +214,8 @@ impl Court {
         .await
     }
 
-    /// A run knows when something has run in its work tree. Where others are at work, nobody does.
+    /// Returns how the tree is scanned. A run knows when a process has run in its work tree; where
+    /// others work, that is unknown.
     fn sight(&self) -> Sight {
         match self.reach {
             Reach::Everything => Sight::Last,
@@ -232,7 +236,7 @@ impl Court {
         Ok(if must { Settings::ToSetBack(settings) } else { Settings::Stay(settings) })
     }
 
-    /// In the work tree, or in a clean checkout of a commit.
+    /// Runs the check in the work tree, or in a clean checkout of a commit.
     pub async fn check<A>(
         &self,
         branch: &Branch<A>,
@@ -253,9 +257,9 @@ impl Court {
         .await
     }
 
-    /// What a check said, for the machine.
+    /// Returns the result of a check for the machine.
     pub fn checked(&self, check: &Check, checked: Checked, around: Around) -> Ended {
-        // As a whole: a secret that was cut in two would not be recognised any more.
+        // The whole text is redacted before it is cut, because half of a secret is not recognised.
         let shown = self.redactor.bytes(&checked.ran.tail);
         let output = String::from_utf8_lossy(&shown).into_owned();
         let record = Box::new(checked.record(check));
@@ -297,7 +301,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// `protected` as it was when the attempt began.
+    /// Creates the judge. `protected` is the state at the start of the attempt.
     pub(super) fn new(bench: Bench, task: Task, holder: Holder, protected: Protected) -> Self {
         let court = Court {
             site: Arc::new(Here(Arc::clone(&bench.workspace))),
@@ -316,7 +320,7 @@ impl Judge {
             Effect::Touched => self.court.touched(&self.task, &self.protected).await,
             Effect::Check { commit } => self.check(branch, commit).await,
             Effect::Prepare => {
-                // Whether it helped is what the check says next.
+                // The check that follows shows whether it helped.
                 self.bench.prepare(branch).await?;
                 Ok(Ended::Prepared)
             }
@@ -329,8 +333,8 @@ impl Judge {
         }
     }
 
-    /// As the work will be judged: where that is a clean checkout, in one of what the claim started
-    /// from.
+    /// Runs the check as the work will be judged. If that is in a clean checkout, it is one of the
+    /// commit that the claim started from.
     pub(super) async fn baseline<A>(&self, branch: &Branch<A>) -> Result<attempt::Ended> {
         let clean = self.bench.tools.judging.rules.clone().of(&self.task).clean;
         let base = self.task.started_at_commit.clone().filter(|_| clean);
@@ -386,7 +390,8 @@ impl Judge {
             let (base, tree, message) = (base.clone(), tree.clone(), message.clone());
             let kept = self.bench.git(move |git| git.commit_tree(&base, &tree, &message));
             match kept.await? {
-                // Somebody else's git is at work. The lease is renewed while we wait for it.
+                // Another git process is at work. The lease is renewed while the commit waits for
+                // it.
                 Err(why @ WorkspaceError::Locked { .. }) if waited < LOCK_PATIENCE => {
                     if waited.is_zero() {
                         let message = format!("{why}: the commit waits for it");
@@ -421,7 +426,7 @@ impl Judge {
         Ok(Ended::PutBack(self.bench.git(move |git| git.put_back(&base, &tree)).await??))
     }
 
-    /// On no branch a completed commit would be lost with the next checkout.
+    /// Keeps a commit reachable. Without a branch, the next checkout would lose a completed commit.
     async fn keep_reachable(&self, commit: Option<&CommitId>) -> Result<()> {
         let detached = self.bench.base(&self.task).is_some_and(|base| base.branch.is_none());
         let (Some(commit), true) = (commit.cloned(), detached) else { return Ok(()) };
@@ -452,7 +457,7 @@ impl Judge {
     }
 }
 
-/// The commits or files that are there cannot be the work of this attempt.
+/// Returns whether the error means that the commits or files cannot be the work of this attempt.
 fn is_about_the_work(why: &WorkspaceError) -> bool {
     matches!(
         why,
@@ -468,13 +473,13 @@ fn no_base() -> Ended {
 
 /// Settings of git that differ from the claim.
 enum Settings {
-    /// Some of them have to be set back before anything is looked at.
+    /// Some of them must be restored before anything is compared.
     ToSetBack(Vec<Setting>),
     /// They are only reported.
     Stay(Vec<Setting>),
 }
 
-/// A changed setting, for the machine.
+/// Returns a changed setting for the machine.
 pub(super) fn setting(change: &SettingChange) -> Setting {
     Setting {
         message: change.message(),

@@ -1,4 +1,4 @@
-//! What the loops over contexts share: the row of the run that pays, and how they are decided.
+//! The settings that the loops over contexts share: the run that pays, and the rules.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use harness::{
     store::Runs,
 };
 
-/// The row of this `harness run`, and what its loops are decided by.
+/// The row of this `harness run`, and the rules of its loops.
 #[derive(Clone)]
 pub struct LoopSettings {
-    /// Where runs are stored.
+    /// The store of the runs.
     pub runs: Arc<dyn Runs>,
     /// The run that pays: an objective's own, or the parent of the attempts.
     pub run: RunId,
-    /// Who drives it.
+    /// The process that drives the run.
     pub by: Option<Owner>,
-    /// Names for the runs of attempts.
+    /// Generates names for the runs of attempts.
     pub new_id: Arc<dyn Fn() -> RunId + Send + Sync>,
-    /// `until` and `transcripts` are filled in for each loop.
+    /// The rules of a loop. `until` and `transcripts` are filled in for each loop.
     pub rules: Rules,
-    /// What a summarizer costs that tells no money.
+    /// The price of a summarizer that reports no cost.
     pub summarizer_price: Option<Price>,
-    /// What agents are told.
+    /// The texts for agents.
     pub prompts: Arc<Prompts>,
 }
 
-/// What a run has left of its own.
+/// Returns the remaining allowance of a run.
 pub(super) fn purse(run: &Run) -> Purse {
     Purse { limits: run.limits, spent: run.usage, deadline: run.deadline }
 }

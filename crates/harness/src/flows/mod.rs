@@ -1,5 +1,5 @@
-//! The flows that the binary runs. They perform what the machines ask for and decide nothing, and
-//! they are ordinary users of this library: a test compiles them from outside.
+//! The flows that the binary runs. They perform the effects that the machines request, and decide
+//! nothing. They are ordinary users of this library: a test compiles them from outside.
 
 #[doc(hidden)]
 pub mod attempt;

@@ -1,5 +1,5 @@
-//! The lines of the log about the objective of a run: its beginning, its contexts, its check, its end.
-//! What happens to a task has lines of its own.
+//! The lines of the log about the objective of a run: its beginning, its contexts, its check, its
+//! end. Tasks have lines of their own.
 
 use harness::core::{
     Command, Iteration, Run, Stop, check::Verdict, command::Note, fact::ObjectiveStep,
@@ -23,7 +23,7 @@ impl ObjectiveLog<'_> {
         self.note(ObjectiveStep::Started, message).await;
     }
 
-    /// `number` counts from 0.
+    /// Writes the line of a context. `number` counts from 0.
     pub(super) async fn context(&self, number: u32) {
         let most = u64::from(self.run.limits.max_iterations) + 1;
         let message = format!("context {} of at most {most}", u64::from(number) + 1);
@@ -37,7 +37,7 @@ impl ObjectiveLog<'_> {
             Verdict::TimedOut => {
                 (ObjectiveStep::CheckFailed, "check failed: it took too long".to_owned())
             }
-            // The end of the run tells of these.
+            // The line about the end of the run covers these.
             Verdict::Missing | Verdict::Cancelled => return,
         };
         self.note(step, message).await;
@@ -52,7 +52,7 @@ impl ObjectiveLog<'_> {
         self.note(step, message).await;
     }
 
-    /// A line that cannot be written does not change what the run does.
+    /// Writes a line. A failure to write does not change the run.
     async fn note(&self, step: ObjectiveStep, message: String) {
         if self.run.objective.is_none() {
             return;

@@ -1,4 +1,5 @@
-//! Performs a session over the ledger. The machine of that name decides what to do and in which order.
+//! Performs a session over the ledger. The machine of that name decides which steps are taken, and
+//! in which order.
 
 use std::fs;
 
@@ -69,7 +70,7 @@ where
     }
 }
 
-/// Removes the marker: hooks act only while there is work.
+/// Removes the marker, because hooks act only while there is work.
 fn close(bench: &Bench) -> Result<Alerts> {
     match fs::remove_file(Home::of(&bench.tools.root).marker()) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
@@ -78,7 +79,7 @@ fn close(bench: &Bench) -> Result<Alerts> {
     Ok(Alerts::of(&(bench.tools.ledger)()?))
 }
 
-/// Looks at the tree, the claims of clients and the attempts that nobody finished.
+/// Surveys the tree, the claims of clients and the unfinished attempts.
 async fn survey(bench: &Bench) -> Result<Survey> {
     let ledger: Ledger = (bench.tools.ledger)()?;
     let status = bench.git(|git| git.preflight()).await??;
@@ -103,14 +104,14 @@ async fn survey(bench: &Bench) -> Result<Survey> {
     Ok(survey)
 }
 
-/// What is left of an interrupted attempt.
+/// Returns the evidence about an interrupted attempt.
 async fn look(bench: &Bench, task: &Task) -> Result<Interrupted> {
     let nothing = Evidence {
         uncommitted: Uncommitted::Nothing,
         task_commits: TaskCommits::Missing,
         checkpoints: Checkpoints::Missing,
     };
-    // Without a base, or with one that is gone, there is nothing to compare with.
+    // Without a base, or if the base is gone, there is nothing to compare with.
     let Some(base) = bench.base(task) else {
         return Ok(Interrupted { task: task.clone(), evidence: nothing, remark: None });
     };

@@ -1,4 +1,4 @@
-//! Where work is judged.
+//! The place in which work is judged.
 
 use std::{path::Path, sync::Arc};
 
@@ -8,25 +8,25 @@ use harness::{
     workspace::{Base, Workspace, WorkspaceError},
 };
 
-/// Where the judged work is. Blocking.
+/// The place of the judged work. Its methods block.
 pub trait Site: Send + Sync {
-    /// Where the check runs.
+    /// The directory in which the check runs.
     fn directory(&self) -> &Path;
-    /// `None` without a repository or a commit.
+    /// Returns HEAD; `None` without a repository or a commit.
     fn head(&self) -> Option<CommitId>;
-    /// The same where that needs no git process; `None` where it does.
+    /// Returns HEAD if that needs no git process; `None` if it does.
     fn head_at_once(&self) -> Option<Option<CommitId>> {
         None
     }
     /// The repository around the work.
     fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError>;
-    /// What the claim started from; `None` where it recorded nothing.
+    /// Returns the base that the claim started from; `None` if it recorded none.
     fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError>;
-    /// What the tree that is judged is seen from; `None` where there is no tree.
+    /// Returns the base that the judged tree is compared with; `None` if there is no tree.
     fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
         self.base(task)
     }
-    /// The files in which a judged tree differs from a commit, sorted.
+    /// Returns the files in which a judged tree differs from a commit, sorted.
     fn uncommitted(
         &self,
         _commit: &CommitId,
@@ -34,7 +34,7 @@ pub trait Site: Send + Sync {
     ) -> Result<Vec<String>, WorkspaceError> {
         Ok(Vec::new())
     }
-    /// Commits what a client left: this tree, or the files as they are.
+    /// Commits the work of a client: this tree, or the files in their current state.
     fn commit(
         &self,
         task: &Task,
@@ -48,7 +48,7 @@ pub trait Site: Send + Sync {
             None => git.commit(&base, message),
         }
     }
-    /// The tree of a commit, where there is one.
+    /// Returns the tree of a commit, if there is one.
     fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError>;
 }
 

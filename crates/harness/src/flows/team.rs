@@ -4,21 +4,22 @@ use harness::Named;
 
 /// The agents of a run.
 pub struct Team<A> {
-    /// Does the work.
+    /// The agent that does the work.
     pub worker: Named<A>,
-    /// Take over while the worker is limited, by preference.
+    /// The agents that take over while the worker is rate limited, in order of preference.
     pub others: Vec<Named<A>>,
-    /// Makes a short text of a long transcript.
+    /// The agent that summarizes a long transcript.
     pub summarizer: Option<Named<A>>,
 }
 
 impl<A> Team<A> {
-    /// One agent that does everything.
+    /// Returns a team of one agent that does everything.
     pub fn of(worker: Named<A>) -> Self {
         Self { worker, others: Vec::new(), summarizer: None }
     }
 
-    /// By preference, from 0; one that is not there is the first.
+    /// Returns an agent by preference, from 0. For a number without an agent it returns the first
+    /// one.
     pub(super) fn agent(&self, number: usize) -> &Named<A> {
         let other = number.checked_sub(1).and_then(|n| self.others.get(n));
         other.unwrap_or(&self.worker)

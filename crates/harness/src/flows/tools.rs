@@ -1,4 +1,4 @@
-//! What all workers of a run share.
+//! The tools that all workers of a run share.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -12,43 +12,43 @@ use harness::{
     workspace,
 };
 
-/// The ports, and where everything is. What differs from worker to worker is on its
-/// [bench](super::Bench).
+/// The ports and places of a run. The [bench](super::Bench) contains what differs between workers.
 #[derive(Clone)]
 pub struct Tools {
-    /// Where decisions become true, and what time it is.
+    /// The ports through which decisions become durable, and the clock.
     pub ports: Ports,
-    /// Checks, the init script, cleanups.
+    /// Runs checks, the init script and cleanups.
     pub shell: Arc<dyn Shell>,
-    /// Reads the ledger as it stands.
+    /// Reads the current ledger.
     pub ledger: Arc<dyn Fn() -> Result<Ledger> + Send + Sync>,
     /// The state root.
     pub root: PathBuf,
-    /// The caller's environment, for agents to be given what they may see of it.
+    /// The caller's environment. Agents receive the part of it that they may see.
     pub environment: Vec<(OsString, OsString)>,
-    /// Hides their secrets, and those that the configuration gives to agents, from every text.
+    /// Removes the secrets of the environment, and those that the configuration passes to agents,
+    /// from every text.
     pub redactor: Redactor,
     /// The name of this run.
     pub run_id: String,
-    /// How long a claim lasts without a word.
+    /// The duration of a claim without a sign of life.
     pub lease_seconds: u64,
-    /// How long each of the agents may be silent, by preference as in [`Team`](super::Team).
+    /// The longest silence of each agent, in the order of [`Team`](super::Team).
     pub stalls: Vec<Option<Duration>>,
-    /// Where agents that are at work can be reached.
+    /// The desk through which working agents can be reached.
     pub desk: Desk,
-    /// The user's name for the committer of what an attempt commits, to which its mark is added;
-    /// `None`: commits of attempts are not marked.
+    /// The user's name for the committer of an attempt's commits, to which a mark is added; `None`
+    /// if commits of attempts are not marked.
     pub committer: Option<String>,
-    /// What they ask their host on, if there is one.
+    /// The socket on which agents ask their host, if there is one.
     pub socket: Option<PathBuf>,
-    /// How work is judged, and where that is recorded.
+    /// The rules by which work is judged, and the record of the result.
     pub judging: super::Judging,
-    /// The run that this is, and how its loops over contexts go.
+    /// The run, and the settings of its loops over contexts.
     pub loops: super::LoopSettings,
 }
 
-/// Does something on a thread that may block, and asks it to stop when the branch has to end or
-/// nobody waits for it any more.
+/// Runs `act` on a thread that may block. It is asked to stop when the branch has to end or nothing
+/// waits for it any more.
 pub(super) async fn until_cancelled<A, T: Send + 'static>(
     branch: &Branch<A>,
     act: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
@@ -73,12 +73,13 @@ pub(super) async fn until_cancelled<A, T: Send + 'static>(
 }
 
 impl Tools {
-    /// What is there and is no file is an error: a link could run anything, a pipe would hang.
+    /// Returns whether there is an init script. Anything but a file is an error: a link could run
+    /// any program, and a pipe would block.
     pub(super) fn has_init_script(&self) -> Result<bool> {
         Ok(Folder::open(&self.root)?.has(Home::INIT_SCRIPT)?)
     }
 
-    /// Does something on a thread that may block.
+    /// Runs `act` on a thread that may block.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         act: impl FnOnce() -> Result<T> + Send + 'static,
@@ -86,12 +87,12 @@ impl Tools {
         tokio::task::spawn_blocking(act).await.map_err(Error::other)?
     }
 
-    /// What is left, at least a second; without an end, more than anything may take.
+    /// Returns the remaining time, at least one second. Without an end it is practically unlimited.
     pub(super) fn seconds_until(&self, end: Option<Timestamp>) -> u64 {
         end.map_or(u64::MAX, |end| end.since(self.ports.clock.now()).max(1))
     }
 
-    /// A refusal is an error here: nobody decides about it.
+    /// Commits a command. A refusal is an error here, because no machine decides about it.
     pub(super) async fn commit(&self, command: Command) -> Result<()> {
         match self.ports.commit.commit(command).await {
             Ok(Ok(_)) => Ok(()),
@@ -100,7 +101,7 @@ impl Tools {
         }
     }
 
-    /// As it is stored.
+    /// Returns the stored row of a run.
     pub(super) async fn run_row(&self, id: &RunId) -> Result<Run> {
         let (runs, id) = (Arc::clone(&self.loops.runs), id.clone());
         self.blocking(move || {
@@ -109,22 +110,23 @@ impl Tools {
         .await
     }
 
-    /// The end of what a check printed, for people and prompts.
+    /// Returns the end of a check's output, for people and prompts.
     pub(super) fn output(&self, ran: &Ran, bytes: usize) -> String {
-        // As a whole: a secret that was cut in two would not be known any more.
+        // The whole text is redacted before it is cut, because half of a secret is not recognised.
         let shown = self.redactor.bytes(&ran.tail);
         let from = shown.len().saturating_sub(bytes);
         String::from_utf8_lossy(&shown[from..]).into_owned()
     }
 
-    /// What every agent, check, cleanup and summarizer finds in its environment, as far as it is
-    /// known there. Where a prompt is, only its own agent is told: the file goes with the execution.
+    /// Returns the variables that every agent, check, cleanup and summarizer receives, as far as
+    /// they are known. The path of a prompt goes only to its own agent, with the execution.
     pub(super) fn variables(
         &self,
         about: Option<(&Task, &Holder)>,
         iteration: Option<u32>,
     ) -> Vec<(String, String)> {
-        // As the log counts. It is for people only, so a ledger that cannot be read does not matter.
+        // The session number of the log. It is for people only, so an unreadable ledger does not
+        // matter.
         let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
         let all = Variables::of_root(self.root.display()).run(&self.run_id).session(session);
         let all = all.socket(self.socket.as_ref().map(|path| path.display()));
@@ -135,7 +137,7 @@ impl Tools {
         all.iteration(iteration).list()
     }
 
-    /// For the checks of an objective; `None` in a run over the ledger.
+    /// Returns the iteration for the checks of an objective; `None` in a run over the ledger.
     pub(super) async fn iteration(&self) -> Result<Option<u32>> {
         let row = self.run_row(&self.loops.run).await?;
         Ok(row.objective.is_some().then_some(row.iteration_count))

@@ -1,5 +1,5 @@
-//! Checkpoints that an agent tells of go with the tree as it stands, like those of the command line:
-//! a later session sees by it whether the work is still there.
+//! Adds the current tree to the checkpoints that an agent reports, as the command line does. A
+//! later session can then see whether the work is still there.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -14,7 +14,7 @@ struct WithTree {
     workspace: Arc<dyn Workspace>,
 }
 
-/// The ports of an attempt in `workspace`.
+/// Returns the ports of an attempt in `workspace`.
 pub(super) fn ports(ports: &Ports, workspace: Arc<dyn Workspace>) -> Ports {
     let commit = Arc::clone(&ports.commit);
     Ports { commit: Arc::new(WithTree { commit, workspace }), ..ports.clone() }

@@ -1,4 +1,4 @@
-//! What an execution is told: which prompt is due, and what it is filled with.
+//! The prompt of an execution: the one that is due, and the values that fill it.
 
 use std::{
     ffi::OsStr,
@@ -26,9 +26,9 @@ use super::{
     iterate::{Doing, Errand},
 };
 
-/// What of a transcript a summarizer reads.
+/// The amount of a transcript that a summarizer reads.
 const TRANSCRIPT_BYTES: u64 = 256 * 1024;
-/// How long it may take: without a summary the work goes on all the same.
+/// The time limit of a summary. Without a summary the work goes on.
 const SUMMARY_SECONDS: u64 = 300;
 
 pub(super) async fn words<A>(doing: &Doing, branch: &Branch<Team<A>>, turn: &Turn) -> Result<String>
@@ -43,7 +43,7 @@ where
     let means = if has_tools { Means::Tools } else { Means::CommandLine };
     let about = about(doing, brief.as_ref(), means)?;
     let prompts = &doing.bench.tools.loops.prompts;
-    // What it was told at first it still knows.
+    // A kept context still knows its first prompt.
     if turn.kept.is_some() {
         return Ok(prompts.nudge(&about, turn.nudge));
     }
@@ -136,7 +136,7 @@ where
     })
 }
 
-/// What a cheaper model makes of the last transcript. Whatever goes wrong: none.
+/// Returns a cheaper model's summary of the last transcript; `None` if anything fails.
 async fn summary<A>(doing: &Doing, branch: &Branch<Team<A>>, turn: &Turn) -> Option<String>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
@@ -175,7 +175,7 @@ where
     }
 }
 
-/// The last bytes of a transcript; `None` where there is none.
+/// Returns the last bytes of a transcript; `None` if there is none.
 fn end_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str))
     else {

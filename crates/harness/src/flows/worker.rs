@@ -1,4 +1,4 @@
-//! Performs what one worker does. The machine of that name decides what to do and in which order.
+//! Performs one worker. The machine of that name decides which steps are taken, and in which order.
 
 use harness::{
     Branch, Result,
@@ -19,8 +19,8 @@ use harness::{
 
 use super::{Bench, Team, attempt::attempt, gate::gate};
 
-/// Works on one task after the other at `bench`, until the session is full, nothing is left or something
-/// stops the worker.
+/// Works on one task after the other at `bench`, until the session is full, nothing is left or
+/// something stops the worker.
 pub async fn worker<A>(cx: &Branch<Team<A>>, bench: &Bench, terms: WorkerTerms) -> Result<WorkerEnd>
 where
     A: harness::Agent<Input = Prompt, Output = End>,

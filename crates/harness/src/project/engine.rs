@@ -1,4 +1,4 @@
-//! A process at work in a root: what it consists of, and the order in which that begins and ends.
+//! A process at work in a root: its parts, and the order in which they begin and end.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,15 +17,16 @@ use crate::{
     store::{Commit, Observer as _, Observers, Runs, Stores, Writer},
 };
 
-/// The owner of a root's store, as an engine needs it: the real one is the [`Writer`].
+/// The owner of a root's store for an engine. The real one is the [`Writer`].
 pub trait Keeper: Send + Sync + 'static {
-    /// Where decisions become true: those about tasks, and with `runs` those about runs.
+    /// Returns the port through which decisions become durable: those about tasks, and with `runs`
+    /// those about runs.
     fn commit(self: Arc<Self>, runs: Arc<dyn Runs>, clock: Arc<dyn Clock>) -> Arc<dyn Commit>;
 
-    /// The ledger as it knows it. Blocks.
+    /// Returns the ledger as the keeper knows it. Blocks.
     fn snapshot(&self) -> Result<Ledger>;
 
-    /// Judges what others made of the files. Blocks.
+    /// Judges the edits that others made to the files. Blocks.
     fn settle(&self) -> Result<()>;
 }
 
@@ -43,19 +44,19 @@ impl Keeper for Writer {
     }
 }
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub struct Parts<K> {
     /// The state root.
     pub root: PathBuf,
-    /// The owner of the store. Its observers are chosen where it is made.
+    /// The owner of the store. Its observers are chosen when it is created.
     pub keeper: Arc<K>,
-    /// Where a run reports what happens.
+    /// The hub on which a run reports its events.
     pub hub: Hub,
-    /// They get the events of the hub, and the end.
+    /// The observers, which receive the events of the hub, and its end.
     pub observers: Observers,
     /// The time of decisions.
     pub clock: Arc<dyn Clock>,
-    /// What must not get into any text.
+    /// The secrets that must not appear in any text.
     pub secrets: Redactor,
     /// Whether others may write too.
     pub tenure: Tenure,
@@ -73,8 +74,8 @@ pub enum Tenure {
 /// A process at work in a root, over real ports or over simulated ones.
 ///
 /// [`Project::engine`](super::Project::engine) starts it. It [works](Engine::work) on the ledger,
-/// [pursues](Engine::pursue) an objective, or serves others. [`end`](Engine::end) has to be called when
-/// nobody can ask it any more, that is after the runtime on which it worked was dropped.
+/// [pursues](Engine::pursue) an objective, or serves others. Call [`end`](Engine::end) when no
+/// request can reach it any more, that is after the runtime on which it worked was dropped.
 pub struct Engine<K> {
     pub(super) root: PathBuf,
     pub(super) keeper: Arc<K>,
@@ -88,7 +89,7 @@ pub struct Engine<K> {
 }
 
 impl<K: Keeper> Engine<K> {
-    /// Puts the parts together.
+    /// Creates an engine of these parts.
     pub fn of(parts: Parts<K>) -> Self {
         let Parts { root, keeper, hub, observers, clock, secrets, tenure } = parts;
         let seen = observers.clone();
@@ -97,33 +98,34 @@ impl<K: Keeper> Engine<K> {
         Self { root, keeper, hub, clock, secrets, desk, observers, watching, tenure }
     }
 
-    /// The state root.
+    /// Returns the state root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The owner of the store.
+    /// Returns the owner of the store.
     pub fn keeper(&self) -> &Arc<K> {
         &self.keeper
     }
 
-    /// Where it reports what happens.
+    /// Returns the hub on which it reports its events.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// The agents at work.
+    /// Returns the desk of the agents at work.
     pub fn desk(&self) -> &Desk {
         &self.desk
     }
 
-    /// What is kept out of every text.
+    /// Returns the secrets that are removed from every text.
     pub fn secrets(&self) -> &Redactor {
         &self.secrets
     }
 
-    /// Ends it: what waits is written, what others made of the files is judged if this process held
-    /// them alone, and only then do the observers end. The error is about that judgement.
+    /// Ends the engine. Waiting decisions are written, then the edits that others made to the files
+    /// are judged if this process held them alone, and only then the observers end. The error
+    /// concerns that judgement.
     pub fn end(self) -> Result<()> {
         let Self { keeper, observers, watching, tenure, .. } = self;
         let settled = match tenure {
@@ -175,7 +177,8 @@ mod tests {
         }
     }
 
-    /// What is still in the queue of the writer when the engine ends is made true before the end.
+    /// Decisions that are still in the queue of the writer when the engine ends are committed
+    /// before the end.
     #[tokio::test]
     async fn what_waits_is_written_before_the_observers_end() {
         let folder = tempfile::tempdir().unwrap();
@@ -191,7 +194,7 @@ mod tests {
         let note = Note::Warning { task: None, message: "two".to_owned() };
         let keeper = Arc::clone(engine.keeper());
         let mut asked = Box::pin(async move { keeper.apply_async(Command::Note(note)).await });
-        // The first poll puts it into the queue; nobody waits for the answer.
+        // The first poll puts it into the queue. Nothing waits for the answer.
         tokio::select! {
             biased;
             _ = &mut asked => {}

@@ -1,4 +1,4 @@
-//! What an engine does with agents: the tasks of the ledger, or one objective.
+//! The work of an engine with agents: the tasks of the ledger, or one objective.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,16 +21,16 @@ use crate::{
     store,
 };
 
-/// How an objective is taken up.
+/// The way in which an objective is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pursuit {
-    /// It begins, or goes on after a crash.
+    /// It starts, or continues after a crash.
     Onward,
-    /// A person takes it up again after it had stopped.
+    /// A person resumes it after it had stopped.
     Afresh,
 }
 
-/// What the flow is for.
+/// The purpose of the flow.
 #[derive(Clone)]
 enum Assignment {
     Ledger(Box<SessionTerms>),
@@ -109,11 +109,12 @@ impl<K: Keeper> Engine<K> {
             ports: Ports {
                 commit: Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock)),
                 clock,
-                // A lease survives two heartbeats that do not get through, be it a task's or a run's.
+                // A lease of a task or of a run survives two failed heartbeats.
                 tick: Duration::from_secs((lease_seconds.min(RUN_LEASE_SECONDS) / 3).max(1)),
             },
             shell: options.shell,
-            // Not the file: the keeper judges what an agent made of that.
+            // This does not read the file, because the keeper judges edits that an agent made to
+            // it.
             ledger: Arc::new(move || keeper.snapshot()),
             root: self.root.clone(),
             environment: options.environment,

@@ -75,7 +75,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project whose state root is the folder `root`. There may be no ledger yet.
+    /// Opens the project whose state root is the folder `root`. There may be no ledger yet.
     pub fn open(root: &Path) -> io::Result<Self> {
         Ok(Self {
             root: root.canonicalize()?,
@@ -85,54 +85,55 @@ impl Project {
         })
     }
 
-    /// With the user's state directory, in which a store keeps the key of its seal and, where there is
-    /// no git, the journal.
+    /// Sets the user's state directory. A store keeps the key of its seal there and, without git,
+    /// the journal.
     #[must_use]
     pub fn with_state_home(self, state_home: Option<PathBuf>) -> Self {
         Self { state_home, ..self }
     }
 
-    /// With texts that must not be stored.
+    /// Sets the texts that must not be stored.
     #[must_use]
     pub fn with_secrets(self, secrets: Redactor) -> Self {
         Self { secrets, ..self }
     }
 
-    /// With another clock.
+    /// Sets another clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// The state root.
+    /// Returns the state root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The files of the root.
+    /// Returns the files of the root.
     pub fn home(&self) -> Home<'_> {
         Home::of(&self.root)
     }
 
-    /// The clock of its decisions.
+    /// Returns the clock of its decisions.
     pub fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
 
-    /// The lock, for a process that works here alone. It does not wait for another one.
+    /// Acquires the lock, for a process that works here alone. It does not wait for another
+    /// process.
     pub fn hold(&self) -> Result<Acquired<StateLock>, StoreError> {
         Ok(StateLock::acquire(&self.root, Wait::No)?)
     }
 
-    /// The store without the gate that keeps secrets out.
+    /// Opens the store without the gate that keeps secrets out.
     pub fn file_store(&self, locking: Locking) -> Result<FileStore, StoreError> {
         FileStore::open_with(&self.root, locking, self.state_home.as_deref())
     }
 
-    /// Starts the writer of the root. What becomes true goes to `hub`, then to `observers` in their
-    /// order; they also get the events of the hub.
+    /// Starts the writer of the root. Committed facts go to `hub`, then to `observers` in their
+    /// order; the observers also receive the events of the hub.
     ///
-    /// A process that does not hold the lock for its whole life works for others: what those hold is
+    /// A process that does not hold the lock for its whole life works for others. Their claims are
     /// then protected against edits of the file.
     pub fn engine(
         &self,
@@ -163,8 +164,8 @@ impl Project {
         }))
     }
 
-    /// The engine of a run, with the [hub](ActiveRun::hub) of that run. Its events are recorded in the
-    /// state root, and `lock` is held until it ends.
+    /// Starts the engine of a run, with the [hub](ActiveRun::hub) of that run. Its events are
+    /// recorded in the state root, and `lock` is held until it ends.
     pub fn engine_of(
         &self,
         run: &ActiveRun,
@@ -182,16 +183,17 @@ impl Project {
         self.engine(Locking::Held(lock), hub, observers)
     }
 
-    /// The stored run that can be resumed: the one of this name, or the newest one. It takes no lock.
+    /// Returns the stored run that can be resumed: the one of this name, or the newest one. It
+    /// takes no lock.
     #[cfg(feature = "sqlite")]
     pub fn resumable(&self, id: Option<&RunId>) -> Result<Run, RunError> {
         let runs = RunStore::look(&self.root)?.ok_or(RunError::NothingToResume)?;
         RunRecord::resumable(&runs, id)
     }
 
-    /// Opens the row of a run or takes it up again, for this process, which holds the lock. The row is
-    /// this process's until [`ActiveRun::end`]. Processes that a killed run left are ended first, because
-    /// they could still write into the work tree.
+    /// Opens or resumes the row of a run, for this process, which holds the lock. The row belongs
+    /// to this process until [`ActiveRun::end`]. Processes that a killed run left are ended first,
+    /// because they could still write into the work tree.
     #[cfg(feature = "sqlite")]
     pub fn begin(&self, _held: &StateLock, start: RunStart) -> Result<ActiveRun, RunError> {
         let swept = leftovers::sweep(&self.home().processes()).map_err(RunError::Leftovers)?;

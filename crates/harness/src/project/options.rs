@@ -1,4 +1,4 @@
-//! How a run works: what the program around it chooses.
+//! The options of a run, which the program around it chooses.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -20,55 +20,57 @@ use crate::{
 /// Contexts without progress in a row after which a loop stops.
 const STALL_LIMIT: u32 = 3;
 
-/// How a run works. [`new`](RunOptions::new) gives what `harness run` does without a configuration.
+/// The options of a run. [`new`](RunOptions::new) returns the options of `harness run` without a
+/// configuration.
 #[non_exhaustive]
 pub struct RunOptions {
-    /// Git.
+    /// The work tree, under version control.
     pub workspace: Arc<dyn Workspace>,
-    /// Checks, the init script, cleanups.
+    /// Runs checks, the init script and cleanups.
     pub shell: Arc<dyn Shell>,
-    /// The environment of the process, of which agents get what they may see.
+    /// The environment of the process. Agents receive the part of it that they may see.
     pub environment: Vec<(OsString, OsString)>,
-    /// How long a claim lasts without a sign of life.
+    /// The duration of a claim without a sign of life.
     pub lease_seconds: u64,
-    /// Worker and others, by preference as in the [`Team`](crate::flows::Team).
+    /// The worker and the others, in the order of the [`Team`](crate::flows::Team).
     pub agents: Vec<AgentTerms>,
-    /// The price of a summarizer that reports no money.
+    /// The price of a summarizer that reports no cost.
     pub summarizer_price: Option<Price>,
-    /// The user's name for the committer of what an attempt commits, to which its mark is added;
-    /// `None`: commits of attempts are not marked.
+    /// The user's name for the committer of an attempt's commits, to which a mark is added; `None`
+    /// if commits of attempts are not marked.
     pub committer: Option<String>,
     /// The socket on which agents ask their host, if there is one.
     pub socket: Option<PathBuf>,
-    /// How work is judged.
+    /// The rules by which work is judged.
     pub rules: attempt::Rules,
-    /// Where receipts are recorded; `None`: in the state root.
+    /// The record of receipts; `None` for the one in the state root.
     pub receipts: Option<Arc<Record>>,
-    /// How the promise is looked for.
+    /// The rule by which the promise is searched.
     pub promise_match: promise::Match,
     /// Iterations without progress in a row; 0 is no limit.
     pub stall_limit: u32,
-    /// Whether usage limits are waited out.
+    /// Whether the run waits until a usage limit ends.
     pub waits: bool,
-    /// Whether a context that ended without the promise is followed by another. That of a script is not.
+    /// Whether another context follows one that ended without the promise. The context of a script
+    /// is not repeated.
     pub restarts: bool,
     /// The texts for agents.
     pub prompts: Arc<Prompts>,
 }
 
-/// What a run knows about one of its agents.
+/// The terms of one agent of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentTerms {
     /// Its name for people.
     pub name: String,
-    /// Its price, if it reports no money.
+    /// Its price, if it reports no cost.
     pub price: Option<Price>,
-    /// How long it may be silent.
+    /// The longest time that it may be silent.
     pub stall: Option<Duration>,
 }
 
 impl RunOptions {
-    /// With the environment of this process and the built-in prompts.
+    /// Creates options with the environment of this process and the built-in prompts.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
         Self {
             workspace,
@@ -89,7 +91,7 @@ impl RunOptions {
         }
     }
 
-    /// How the loops over contexts of `run` go.
+    /// Returns the settings of the loops over contexts of `run`.
     pub(super) fn loops(&self, run: &ActiveRun) -> LoopSettings {
         LoopSettings {
             runs: Arc::clone(&run.runs),

@@ -1,4 +1,4 @@
-//! The record of runs, for a process that begins one: how a row is opened, found and taken up again.
+//! The record of runs, for a process that begins one: rows are opened, found and resumed here.
 
 use std::{io, sync::Arc};
 
@@ -19,8 +19,8 @@ use crate::{
     store::{RunStoreError, Runs, SteadyRuns, StoreError, is_gone, this_process},
 };
 
-/// How long the owner of a run is believed without a sign of life, where nobody can look whether it is
-/// gone: on another machine.
+/// The time without a sign of life after which the owner of a run counts as gone, if its process
+/// cannot be checked because it is on another machine.
 pub const RUN_LEASE_SECONDS: u64 = 300;
 
 /// The process that drives runs.
@@ -28,34 +28,34 @@ pub const RUN_LEASE_SECONDS: u64 = 300;
 pub struct RunDriver {
     /// Its name in the rows that it takes.
     pub owner: Owner,
-    /// Whether the process of another row is known to have ended.
+    /// Returns whether the process of another row is known to have ended.
     pub is_gone: Arc<dyn Fn(&Owner) -> bool + Send + Sync>,
-    /// Names for the runs of attempts.
+    /// Generates names for the runs of attempts.
     pub new_id: Arc<dyn Fn() -> RunId + Send + Sync>,
 }
 
 impl RunDriver {
-    /// This one.
+    /// Returns the driver for this process.
     pub fn this_process() -> Self {
         Self { owner: this_process(), is_gone: Arc::new(is_gone), new_id: Arc::new(new_run_id) }
     }
 }
 
-/// A name for a new run. Names are sorted by time, so that the newest run is the last.
+/// Returns a name for a new run. Names are sorted by time, so that the newest run is the last.
 pub fn new_run_id() -> RunId {
     RunId::of_bits(uuid::Uuid::now_v7().as_u128())
 }
 
-/// How a process comes to a run.
+/// The way in which a process gets its run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunStart {
     /// It opens this row.
     New(Box<Run>),
-    /// It takes up a row that is stored.
+    /// It resumes a stored row.
     Resume {
-        /// The row as somebody looked at it. It may have gone on since then.
+        /// The row as it was read earlier. It may have changed since then.
         run: Box<Run>,
-        /// What replaces the terms that are stored.
+        /// The terms that replace the stored ones.
         anew: Anew,
     },
 }
@@ -68,7 +68,7 @@ impl RunStart {
     }
 }
 
-/// Why a run could not be begun, found or ended.
+/// The reason why a run could not be begun, found or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -78,10 +78,10 @@ pub enum RunError {
     /// The ledger could not be read.
     #[error(transparent)]
     Ledger(#[from] StoreError),
-    /// What a killed run left running could not be looked for.
+    /// The processes that a killed run left could not be searched.
     #[error(transparent)]
     Leftovers(io::Error),
-    /// The run does not allow it, because another process drives it for example.
+    /// The run does not allow it, for example because another process drives it.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// No run is unfinished.
@@ -107,7 +107,7 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
-    /// The row vanished since somebody looked at it.
+    /// The row vanished after it was read.
     #[error("run {run} is gone")]
     Gone {
         /// The run.
@@ -128,9 +128,9 @@ impl From<RunError> for Error {
 
 /// The record of runs of a root, for a process that begins one.
 pub struct RunRecord {
-    /// Where the rows are. The agent may be able to write there.
+    /// The store of the rows. The agent may be able to write there.
     pub runs: Arc<dyn Runs>,
-    /// Terms and usage of each run, kept where the agent does not come across them.
+    /// The terms and usage of each run, stored outside of the agent's work tree.
     pub terms: Option<KeptTerms>,
     /// This process.
     pub driver: RunDriver,
@@ -139,7 +139,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// The stored run of this name if it can be resumed, or else the newest one that can.
+    /// Returns the stored run of this name if it can be resumed, or else the newest one that can.
     pub fn resumable(runs: &dyn Runs, id: Option<&RunId>) -> Result<Run, RunError> {
         let Some(id) = id else {
             let unfinished = |run: &Run| run.parent.is_none() && run.status != RunStatus::Succeeded;
@@ -153,8 +153,8 @@ impl RunRecord {
         }
     }
 
-    /// Opens the row or takes it up again, for this process. Rows that a killed process left as running
-    /// and that nobody can go on with are closed first. `ledger` is the ledger as it stands.
+    /// Opens or resumes the row, for this process. Rows that a killed process left as running, and
+    /// that cannot be continued, are closed first. `ledger` is the current ledger.
     pub fn begin(&self, ledger: &Ledger, start: RunStart) -> Result<ActiveRun, RunError> {
         self.close_stale(ledger, start.row())?;
         let runs = self.steady();
@@ -174,7 +174,8 @@ impl RunRecord {
         Ok(ActiveRun { row, pursuit, runs, driver, clock, warnings })
     }
 
-    /// The agent can write into the database: what this process knows of a run stays true.
+    /// Returns runs that keep what this process knows, because the agent can write into the
+    /// database.
     fn steady(&self) -> Arc<dyn Runs> {
         let runs = SteadyRuns::new(Arc::clone(&self.runs));
         match self.terms.clone() {
@@ -185,7 +186,7 @@ impl RunRecord {
         }
     }
 
-    /// Compares a stored row with its terms as they were kept. What was used counts.
+    /// Compares a stored row with its kept terms. Usage that was recorded still counts.
     fn compare(&self, runs: &dyn Runs, row: &Run) -> Result<Vec<RunWarning>, RunError> {
         let Some(terms) = &self.terms else { return Ok(Vec::new()) };
         let warnings = terms.differences(row);
@@ -195,7 +196,7 @@ impl RunRecord {
         Ok(warnings)
     }
 
-    /// Makes the row this process's, and returns it as it is stored then.
+    /// Makes this process the owner of the row, and returns the row as it is stored then.
     fn take(&self, runs: &dyn Runs, row: &Run, anew: Anew) -> Result<Run, RunError> {
         let owner_is_gone = row.lease.as_ref().is_some_and(|lease| self.is_gone(&lease.owner));
         let owner = self.driver.owner.clone();
@@ -207,8 +208,8 @@ impl RunRecord {
         stored(runs, &row.id)
     }
 
-    /// Closes rows that a killed process left as running: attempts that the ledger does not know as
-    /// claimed, and runs over the ledger, whose work the next one takes up.
+    /// Closes rows that a killed process left as running: attempts whose task is not claimed in the
+    /// ledger, and runs over the ledger, whose work the next one resumes.
     fn close_stale(&self, ledger: &Ledger, row: &Run) -> Result<(), RunError> {
         for stale in self.runs.live()? {
             let over = match &stale.task {
@@ -307,7 +308,8 @@ mod tests {
         let taken = record(&runs, 2, &[]).begin(&ledger(), resume(first.row()));
         assert!(matches!(taken, Err(RunError::Refused(Refusal::RunTaken { .. }))));
         let second = record(&runs, 2, &[1]).begin(&ledger(), resume(first.row())).unwrap();
-        // The first one was not gone after all: it cannot end a run that another process drives.
+        // The first process was not gone after all. It cannot end a run that another process
+        // drives.
         let row = first.end(StopReason::Complete).unwrap();
         assert_eq!(row.status, RunStatus::Running);
         assert_eq!(second.end(StopReason::Budget).unwrap().stop_reason, Some(StopReason::Budget));

@@ -1,4 +1,4 @@
-//! A run that this process drives, and how it ends.
+//! A run that this process drives, and its end.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{clock::Clock, hub::Hub, store::Runs};
 
 /// A run that this process drives.
 ///
-/// [`Project::begin`](super::Project::begin) gives one, and [`Engine::work`](super::Engine::work) or
-/// [`Engine::pursue`](super::Engine::pursue) records how it stopped.
+/// [`Project::begin`](super::Project::begin) returns one, and [`Engine::work`](super::Engine::work)
+/// or [`Engine::pursue`](super::Engine::pursue) records why it stopped.
 pub struct ActiveRun {
     pub(super) row: Run,
     pub(super) pursuit: Pursuit,
@@ -25,35 +25,35 @@ pub struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// The row as this process took it.
+    /// Returns the row as this process took it.
     pub fn row(&self) -> &Run {
         &self.row
     }
 
-    /// What a person should know about how it began.
+    /// Returns the warnings for a person about its beginning.
     pub fn warnings(&self) -> &[RunWarning] {
         &self.warnings
     }
 
-    /// How an objective is taken up.
+    /// Returns the way in which an objective is started.
     pub fn pursuit(&self) -> Pursuit {
         self.pursuit
     }
 
-    /// A hub with the name of the run, on which people can speak to it.
+    /// Returns a hub with the name of the run, through which people can send messages to it.
     pub fn hub(&self) -> Hub {
         let hub = Hub::new(self.row.id.as_str());
         hub.start_session();
         hub
     }
 
-    /// The row as it is stored now.
+    /// Returns the row as it is stored now.
     pub fn stored(&self) -> Result<Run, RunError> {
         stored(&*self.runs, &self.row.id)
     }
 
-    /// Records why the run stopped, unless that is recorded already, and returns the row as it is stored
-    /// then.
+    /// Records why the run stopped, unless that is recorded already. Returns the row as it is
+    /// stored then.
     pub fn end(&self, reason: StopReason) -> Result<Run, RunError> {
         let or_known = |found: Option<Run>| found.unwrap_or_else(|| self.row.clone());
         let row = or_known(self.runs.run(&self.row.id)?);
@@ -67,19 +67,19 @@ impl ActiveRun {
         Ok(or_known(self.runs.run(&self.row.id)?))
     }
 
-    /// With warnings from before it began.
+    /// Adds warnings from before it began.
     pub(super) fn after(self, earlier: Vec<RunWarning>) -> Self {
         Self { warnings: earlier.into_iter().chain(self.warnings).collect(), ..self }
     }
 
-    /// With another way to the record, which gets the one that there is.
+    /// Replaces the access to the record with one that wraps it.
     #[doc(hidden)]
     #[must_use]
     pub fn through(self, way: impl FnOnce(Arc<dyn Runs>) -> Arc<dyn Runs>) -> Self {
         Self { runs: way(self.runs), ..self }
     }
 
-    /// A step of this run, by its driver.
+    /// Returns a step of this run by its driver.
     pub(super) fn step(&self, step: RunStep) -> OfRun {
         OfRun { run: self.row.id.clone(), by: Some(self.driver.owner.clone()), step }
     }

@@ -1,4 +1,4 @@
-//! The ledger as it stands, for what reads it and decides nothing.
+//! The current ledger, for readers that decide nothing.
 
 use harness_core::{
     Ledger,
@@ -8,29 +8,30 @@ use harness_core::{
 use super::Project;
 use crate::store::{StoreError, read_text};
 
-/// The text of a ledger at one moment. What shows tasks reads from it only as much as it shows.
+/// The text of a ledger at one moment. A reader parses only as much of it as it shows.
 #[derive(Debug, Clone)]
 pub struct LedgerText(Vec<u8>);
 
 impl LedgerText {
-    /// The whole ledger.
+    /// Returns the whole ledger.
     pub fn ledger(&self) -> Result<Ledger, StoreError> {
         format::read_ledger(&self.0).map_err(StoreError::Format)
     }
 
-    /// One line of each task. It costs far less than [`ledger`](Self::ledger).
+    /// Returns one line of each task. It costs far less than [`ledger`](Self::ledger).
     #[doc(hidden)]
     pub fn glance(&self) -> Result<Glance<'_>, StoreError> {
         format::glance(&self.0).map_err(StoreError::Format)
     }
 
-    /// The whole ledger, and the text of every task with the fields that this version does not know.
+    /// Returns the whole ledger, and the text of every task with the fields that this version does
+    /// not know.
     #[doc(hidden)]
     pub fn document(&self) -> Result<(Ledger, Document), StoreError> {
         format::read(&self.0).map_err(StoreError::Format)
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
@@ -38,13 +39,14 @@ impl LedgerText {
 }
 
 impl Project {
-    /// The ledger as it stands, for a process that does not own its writer. It takes no lock and repairs
-    /// nothing.
+    /// Returns the current ledger, for a process that does not own its writer. It takes no lock and
+    /// repairs nothing.
     pub fn snapshot(&self) -> Result<Ledger, StoreError> {
         self.snapshot_text()?.ledger()
     }
 
-    /// The same as a text, for what needs only a part of it or more than a [`Ledger`] has.
+    /// Returns the same as a text, for readers that need only a part of it or more than a
+    /// [`Ledger`] has.
     pub fn snapshot_text(&self) -> Result<LedgerText, StoreError> {
         read_text(self.root()).map(LedgerText)
     }

@@ -1,6 +1,6 @@
-//! The terms of a run (its limits and its verify command) and what it has used, kept outside of the work
-//! tree: the agent can edit the database. A resume reports where the two differ, and what was used does
-//! not become less.
+//! The terms of a run (its limits and its verify command) and its usage, stored outside of the work
+//! tree because the agent can edit the database. A resume reports where the two differ, and
+//! recorded usage never decreases.
 
 use std::{
     fmt, fs,
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::home::Outside;
 
-/// One small file for each run of a state root.
+/// The kept terms, one small file for each run of a state root.
 #[derive(Debug, Clone)]
 pub struct KeptTerms {
     folder: PathBuf,
 }
 
-/// What a person should know about a run that was begun all the same.
+/// A warning about a run that was begun nevertheless.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunWarning {
-    /// A term in the database is not the one that the run was last taken up with.
+    /// A term in the database differs from the one with which the run was last resumed.
     TermEdited {
         /// The run.
         run: RunId,
@@ -35,16 +35,16 @@ pub enum RunWarning {
         /// Its value in the database.
         stored: String,
     },
-    /// The database has less than the run had used. What was used counts.
+    /// The database has less than the run had used. The kept usage counts.
     UsageEdited {
         /// The run.
         run: RunId,
-        /// What it had used.
+        /// The usage that was kept.
         kept: Usage,
-        /// What the database has.
+        /// The usage in the database.
         stored: Usage,
     },
-    /// A process of a killed run was still there, and was ended.
+    /// A process of a killed run was still running, and was ended.
     LeftoverEnded {
         /// Its number.
         pid: u32,
@@ -53,7 +53,7 @@ pub enum RunWarning {
     NotKept {
         /// The run.
         run: RunId,
-        /// What failed.
+        /// The error.
         why: io::Error,
     },
 }
@@ -83,12 +83,13 @@ impl fmt::Display for RunWarning {
 }
 
 impl KeptTerms {
-    /// Those of the runs of `root`, in the user's state directory.
+    /// Returns the terms of the runs of `root`, in the user's state directory.
     pub fn of(root: &Path, state_home: &Path) -> Self {
         Self { folder: Outside::of_root(root, state_home).terms() }
     }
 
-    /// Where the row differs from the terms that were kept when it was last taken up.
+    /// Returns the differences between the row and the terms that were kept when it was last
+    /// resumed.
     pub(super) fn differences(&self, row: &Run) -> Vec<RunWarning> {
         let Some(kept) = self.load(&row.id) else { return Vec::new() };
         let both = kept.shown().into_iter().zip(StoredTerms::of(row).shown());
@@ -107,12 +108,12 @@ impl KeptTerms {
         warnings
     }
 
-    /// What the run has used at least, whatever the database has.
+    /// Returns the smallest usage that the run can have, whatever the database has.
     pub(super) fn used(&self, id: &RunId) -> Option<Usage> {
         self.load(id).map(|kept| kept.used.into())
     }
 
-    /// Remembers what was used. A failure is not worth a warning for each step.
+    /// Stores the usage. A failure gives no warning, because there would be one for each step.
     pub(super) fn spent(&self, id: &RunId, usage: Usage) {
         if let Some(mut kept) = self.load(id) {
             kept.used = Usage::from(kept.used).at_least(usage).into();
@@ -120,7 +121,8 @@ impl KeptTerms {
         }
     }
 
-    /// Without them the run goes on, and the next resume has nothing to compare with.
+    /// Stores the terms. If that fails the run goes on, and the next resume has nothing to compare
+    /// with.
     pub(super) fn keep(&self, row: &Run) -> Result<(), RunWarning> {
         let used = self.used(&row.id).unwrap_or_default().at_least(row.usage).into();
         let written = self.write(&row.id, &StoredTerms { used, ..StoredTerms::of(row) });
@@ -131,7 +133,8 @@ impl KeptTerms {
         serde_json::from_slice(&fs::read(self.file(id)).ok()?).ok()
     }
 
-    /// A power cut may take it. The database has the same then, so nothing waits for the disk.
+    /// Writes the file without waiting for the disk. After a power cut the database still has the
+    /// same values.
     fn write(&self, id: &RunId, terms: &StoredTerms) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let mut made = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -157,7 +160,7 @@ struct StoredTerms {
     used: Used,
 }
 
-/// The most that any process has seen of it.
+/// The highest usage that any process has seen of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Used {
     input_tokens: u64,

@@ -130,7 +130,7 @@ impl Prompts {
         self.write(Kind::Retry, task.values(about), about)
     }
 
-    /// For a context that is asked to go on after its last turn.
+    /// Returns the prompt of a context that is asked to continue after its last turn.
     pub fn nudge(&self, about: &About, why: Nudge) -> String {
         let why = match why {
             Nudge::Blank => "Your last turn ended without a message. Go on with the work.",

@@ -60,7 +60,7 @@ pub enum Answer {
     },
     /// To `send`.
     Sent {
-        /// How many agents can read it; an older host does not tell.
+        /// The number of agents that can read it. An older host does not report it.
         #[serde(skip_serializing_if = "Option::is_none")]
         received: Option<u64>,
     },

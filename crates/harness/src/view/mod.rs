@@ -1,9 +1,10 @@
-//! How a project stands: one model for every surface that shows it.
+//! The state of a project: one model for every surface that shows it.
 //!
-//! [`View`] is the whole project on one page, [`TaskDetail`] one task, [`ProjectReport`] what a person
-//! reads in the morning. All three are built from values that the caller has read: a snapshot of the
-//! ledger, the rows of runs ([`RunRecord`]), the open questions of the host. Building one reads no file
-//! and asks no clock. A surface chooses words and colours and adds no rule of its own.
+//! [`View`] is the whole project on one page, [`TaskDetail`] one task, [`ProjectReport`] the
+//! summary that a person reads in the morning. All three are built from values that the caller has
+//! read: a snapshot of the ledger, the rows of runs ([`RunRecord`]), the open questions of the
+//! host. Building one reads no file and no clock. A surface chooses words and colours and adds no
+//! rule of its own.
 
 mod need;
 mod overview;

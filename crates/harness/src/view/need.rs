@@ -1,32 +1,32 @@
-//! What waits for a person.
+//! The decisions that wait for a person.
 
 use harness_core::{RunId, TaskId};
 use serde::Serialize;
 
 use super::{NextStep, QuestionCard, RunCondition, RunSummary};
 
-/// Something that only a person can settle.
+/// A matter that only a person can settle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Need {
-    /// What sort of thing it is.
+    /// The kind of the matter.
     pub kind: NeedKind,
     /// The run that it concerns.
     pub run_id: Option<RunId>,
     /// The task that it concerns.
     pub task_id: Option<TaskId>,
-    /// One line for people; text of agents among it.
+    /// One line for people, which may contain text of agents.
     pub text: String,
     /// The command that settles it.
     pub next: NextStep,
 }
 
-/// Why a person is needed.
+/// The reason why a person is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NeedKind {
-    /// An agent asks something.
+    /// An agent asks a question.
     Question,
     /// A phase waits for approval.
     Approval,
@@ -53,7 +53,7 @@ impl Need {
         Self::of(kind, card.question.question.clone(), card.next.clone())
     }
 
-    /// The need of a run that nobody drives and that can be gone on with.
+    /// Returns the need of a run that no process drives and that can be resumed.
     pub(super) fn run(run: &RunSummary) -> Option<Self> {
         let next = run.next.clone()?;
         let (kind, text) = match (run.condition, run.stop_reason) {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{Need, NeedKind, NextStep, QuestionCard, RunRecord, RunSummary, TaskPage};
 use crate::{flows::ClosedGate, protocol::QuestionView};
 
-/// What a [`View`] is built from.
+/// The inputs of a [`View`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ViewInputs<'a> {
@@ -32,26 +32,26 @@ pub struct ViewInputs<'a> {
 }
 
 impl<'a> ViewInputs<'a> {
-    /// A ledger, and nothing else.
+    /// Creates inputs with a ledger and nothing else.
     pub fn new(root: &'a Path, ledger: &'a Glance<'a>, record: &'a RunRecord) -> Self {
         Self { root, ledger, record, questions: &[], gate: None, log: &[] }
     }
 }
 
-/// How a project stands.
+/// The state of a project.
 ///
 /// It is serialised without its tasks; [`write_json`](Self::write_json) writes the document of
 /// `harness status --json`, which has them as the ledger spells them.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct View<'a> {
-    /// When it was built.
+    /// The time at which it was built.
     #[serde(skip)]
     pub time: Timestamp,
     /// The state root.
     #[serde(skip)]
     pub root: &'a Path,
-    /// How many tasks stand where.
+    /// The number of tasks in each state.
     #[serde(skip)]
     pub counts: TaskCounts,
     /// The tasks, in ledger order.
@@ -59,29 +59,29 @@ pub struct View<'a> {
     pub tasks: &'a [TaskGlance<'a>],
     /// The last lines of the log.
     pub log: &'a [String],
-    /// How many sessions have begun.
+    /// The number of sessions that have begun.
     pub session_count: u64,
-    /// When a session last ended.
+    /// The time at which a session last ended.
     pub last_session: Option<Timestamp>,
     /// The workers that hold a claim, each once.
     pub workers: Vec<&'a str>,
-    /// The runs that go on, and those that were cut off; newest first.
+    /// The runs that are active or were cut off, newest first.
     pub runs: Vec<RunSummary>,
-    /// What puts doubt on the ledger.
+    /// The alerts that put the ledger in doubt.
     pub alerts: Vec<AlertCard<'a>>,
-    /// What the plan is for.
+    /// The purpose of the plan.
     pub goal: Option<&'a str>,
-    /// How many sessions the ledger allows; zero or less for no limit.
+    /// The number of sessions that the ledger allows; zero or less for no limit.
     pub max_sessions: i64,
     /// The questions that wait for an answer.
     pub questions: Vec<QuestionCard>,
-    /// The newest run, where it has ended.
+    /// The newest run, if it has ended.
     pub last_run: Option<RunSummary>,
-    /// The gate that keeps the work from going on.
+    /// The gate that blocks the work.
     pub gate: Option<&'a ClosedGate>,
-    /// What waits for a person, the most urgent first.
+    /// The needs that wait for a person, the most urgent first.
     pub needs: Vec<Need>,
-    /// The tasks that are claimed by a run that nobody drives, with that run.
+    /// The tasks whose claim belongs to a run that no process drives, with that run.
     #[serde(skip)]
     abandoned: Vec<(&'a str, RunSummary)>,
     #[serde(skip)]
@@ -92,11 +92,11 @@ pub struct View<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AlertCard<'a> {
-    /// When it was raised.
+    /// The time at which it was raised.
     pub time: Timestamp,
     /// The task that it concerns; `None` for the whole ledger.
     pub task: Option<&'a TaskId>,
-    /// For people.
+    /// The message for people.
     pub message: &'a str,
 }
 
@@ -106,7 +106,7 @@ impl<'a> From<&'a Alert> for AlertCard<'a> {
     }
 }
 
-/// How many tasks stand where.
+/// The number of tasks in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TaskCounts {
@@ -132,7 +132,7 @@ impl From<Stats> for TaskCounts {
 }
 
 impl<'a> View<'a> {
-    /// How the project stands at `now`.
+    /// Returns the state of the project at `now`.
     pub fn of(inputs: &ViewInputs<'a>, now: Timestamp) -> Self {
         let ViewInputs { root, ledger, record, questions, gate, log } = *inputs;
         let Glance { head, tasks, stats, .. } = ledger;
@@ -178,20 +178,20 @@ impl<'a> View<'a> {
         needs
     }
 
-    /// The run whose claim a task is, where nobody drives that run any more.
+    /// Returns the run that a task's claim belongs to, if no process drives that run any more.
     #[must_use]
     pub fn abandoned(&self, task: &TaskGlance<'_>) -> Option<&RunSummary> {
         self.abandoned.iter().find(|(id, _)| **id == *task.id).map(|(_, run)| run)
     }
 
-    /// The tasks that fit in `rows` lines; all of them for `None`.
+    /// Returns the tasks that fit in `rows` lines; all of them for `None`.
     #[must_use]
     pub fn page(&self, rows: Option<usize>) -> TaskPage<'a> {
         rows.map_or_else(|| TaskPage::whole(self.tasks), |rows| TaskPage::of(self.tasks, rows))
     }
 
-    /// Writes the document of `harness status --json` on one line, without an end of line. The tasks are
-    /// those of the ledger to the letter, with the fields that this version does not know.
+    /// Writes the document of `harness status --json` on one line, without an end of line. The
+    /// tasks are written exactly as in the ledger, with the fields that this version does not know.
     pub fn write_json(&self, out: &mut dyn io::Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Lead {
@@ -217,8 +217,8 @@ fn workers<'a>(tasks: &'a [TaskGlance<'a>]) -> Vec<&'a str> {
     workers
 }
 
-/// The newest run, where it has ended and there is still something to say about it: a run over the
-/// ledger that came to the end of its work is told by the tasks.
+/// Returns the newest run, if it has ended and is still worth showing. A run over the ledger that
+/// finished its work is not, because the tasks show the result.
 fn last_run(record: &RunRecord, counts: TaskCounts) -> Option<RunSummary> {
     let run = record.tops().next().filter(|run| run.status.is_over())?;
     let is_left = counts.completed < counts.total;

@@ -1,4 +1,4 @@
-//! Which tasks are shown where not all of them fit.
+//! The selection of tasks for a page that cannot show all of them.
 
 use harness_core::{format::TaskGlance, task::Status};
 
@@ -8,18 +8,18 @@ use harness_core::{format::TaskGlance, task::Status};
 pub struct TaskPage<'a> {
     /// The tasks that are shown.
     pub tasks: Vec<&'a TaskGlance<'a>>,
-    /// How many are not.
+    /// The number of tasks that are left out.
     pub left_out: usize,
 }
 
 impl<'a> TaskPage<'a> {
-    /// All tasks.
+    /// Returns a page with all tasks.
     pub fn whole(tasks: &'a [TaskGlance<'a>]) -> Self {
         Self { tasks: tasks.iter().collect(), left_out: 0 }
     }
 
-    /// At most `rows` lines, one of them for what is left out. Tasks in progress are never left out,
-    /// then come those that failed, that are pending, that are completed.
+    /// Returns a page of at most `rows` lines, one of them for the tasks that are left out. Tasks
+    /// in progress are never left out. Failed, pending and completed tasks follow in this order.
     pub fn of(tasks: &'a [TaskGlance<'a>], rows: usize) -> Self {
         if tasks.len() <= rows {
             return Self::whole(tasks);

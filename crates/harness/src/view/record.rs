@@ -9,7 +9,7 @@ use harness_core::{
 
 use super::{NextStep, RunSummary, Spending};
 
-/// Rows of runs, newest first, with what is known of their processes.
+/// Rows of runs, newest first, with the state of their processes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRecord {
     runs: Vec<Run>,
@@ -18,8 +18,8 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// `runs` are in any order, and a row may be among them twice. `is_gone` tells whether the process
-    /// that drove a run has ended.
+    /// Creates a record. `runs` may be in any order, and may contain a row twice. `is_gone` returns
+    /// whether the process that drove a run has ended.
     pub fn of(mut runs: Vec<Run>, is_gone: impl Fn(&Owner) -> bool) -> Self {
         runs.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
         runs.dedup_by(|a, b| a.id == b.id);
@@ -31,47 +31,47 @@ impl RunRecord {
         Self { runs, driven, iterations: BTreeMap::new() }
     }
 
-    /// The same with the iterations of a run.
+    /// Adds the iterations of a run.
     #[must_use]
     pub fn with_iterations(mut self, run: RunId, iterations: Vec<Iteration>) -> Self {
         self.iterations.insert(run, iterations);
         self
     }
 
-    /// All rows, newest first.
+    /// Returns all rows, newest first.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter()
     }
 
-    /// Runs that are no attempt of another one, newest first.
+    /// Returns the runs that are no attempt of another one, newest first.
     pub fn tops(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.parent.is_none())
     }
 
-    /// Runs that have not ended, newest first.
+    /// Returns the runs that have not ended, newest first.
     pub fn live(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| !run.status.is_over())
     }
 
-    /// The attempts at a task, newest first.
+    /// Returns the attempts at a task, newest first.
     pub fn attempts<'a>(&'a self, task: &'a TaskId) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().filter(move |run| run.task.as_ref() == Some(task))
     }
 
-    /// The files with all that the agents of a run wrote, oldest first, from the state root.
+    /// Returns the transcripts of a run's agents, oldest first, relative to the state root.
     pub fn transcripts(&self, run: &RunId) -> Vec<String> {
         let iterations = self.iterations.get(run).into_iter().flatten();
         iterations.filter_map(|iteration| iteration.transcript.clone()).collect()
     }
 
-    /// Whether a process drives `run`. An attempt is driven by the process of its parent.
+    /// Returns whether a process drives `run`. An attempt is driven by the process of its parent.
     #[must_use]
     pub fn is_driven(&self, run: &Run) -> bool {
         self.driven.contains(run.parent.as_ref().unwrap_or(&run.id))
     }
 
-    /// The run that a claim belongs to, where nobody drives that run any more. `None` where somebody
-    /// does, or where the claim is of no run.
+    /// Returns the run that a claim belongs to, if no process drives that run any more. `None` if a
+    /// process does, or if the claim belongs to no run.
     #[must_use]
     pub fn abandoned(&self, task: &TaskId, epoch: Option<Epoch>) -> Option<RunSummary> {
         let epoch = epoch?;
@@ -80,19 +80,19 @@ impl RunRecord {
         (!self.is_driven(attempt)).then(|| RunSummary::of(top, self))
     }
 
-    /// What all attempts at a task have cost.
+    /// Returns the cost of all attempts at a task.
     #[must_use]
     pub fn spending_of(&self, task: &TaskId) -> Spending {
         Spending::of(self.attempts(task))
     }
 
-    /// What all runs together have cost.
+    /// Returns the cost of all runs.
     #[must_use]
     pub fn spending(&self) -> Spending {
         Spending::of(self.tops())
     }
 
-    /// The command that goes on with `run`, or with the run that it is an attempt of.
+    /// Returns the command that resumes `run`, or the run that it is an attempt of.
     pub(super) fn resume(&self, run: &Run) -> Option<NextStep> {
         let top = self.top(run);
         (top.status != RunStatus::Succeeded).then(|| NextStep::resume(top))

@@ -1,4 +1,4 @@
-//! What a person reads in the morning: what landed, what failed, what waits.
+//! The summary that a person reads in the morning: landed, failed and waiting tasks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{flows::ClosedGate, workspace::LANDED};
 
-/// What a [`ProjectReport`] is built from.
+/// The inputs of a [`ProjectReport`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ReportInputs<'a> {
@@ -30,38 +30,38 @@ pub struct ReportInputs<'a> {
 }
 
 impl<'a> ReportInputs<'a> {
-    /// A ledger and what is around it, without receipts and without git.
+    /// Creates inputs with a ledger and its surroundings, without receipts and without git.
     pub fn new(ledger: &'a Ledger, around: TaskSurroundings<'a>) -> Self {
         let (receipts, rescues, unmerged) = Default::default();
         Self { ledger, around, receipts, rescues, unmerged }
     }
 }
 
-/// What landed, what failed and what waits for a person.
+/// The landed, failed and waiting tasks of a project.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct ProjectReport<'a> {
-    /// How many tasks stand where.
+    /// The number of tasks in each state.
     pub counts: TaskCounts,
     /// Completed tasks, the first one first.
     pub landed: Vec<LandedEntry>,
     /// Tasks whose last attempt failed.
     pub failed: Vec<FailedEntry>,
-    /// Tasks that only a person can bring on.
+    /// Tasks that need a person to continue.
     pub waiting: Vec<WaitingEntry>,
-    /// Tasks that the next session goes on with.
+    /// Tasks that the next session continues with.
     pub open: Vec<TaskId>,
-    /// What all runs together have cost.
+    /// The cost of all runs.
     #[serde(flatten)]
     pub spending: Spending,
-    /// What puts doubt on the ledger.
+    /// The alerts that put the ledger in doubt.
     pub alerts: Vec<AlertCard<'a>>,
     /// The questions that wait for an answer.
     pub questions: Vec<QuestionCard>,
     /// Runs with an objective, and the newest run over the ledger if it stopped with work left; newest
     /// first.
     pub runs: Vec<RunSummary>,
-    /// The gate that keeps the work from going on.
+    /// The gate that blocks the work.
     pub gate: Option<&'a ClosedGate>,
 }
 
@@ -73,25 +73,25 @@ pub struct LandedEntry {
     pub id: TaskId,
     /// Its title.
     pub title: String,
-    /// The commit that holds the work.
+    /// The commit that contains the work.
     pub commit: Option<String>,
     /// The check that passed.
     pub command: Option<String>,
-    /// How long the check took.
+    /// The duration of the check.
     pub duration_ms: Option<u64>,
-    /// The attempts that ended.
+    /// The number of attempts that ended.
     pub attempts: u32,
-    /// When it was completed.
+    /// The time at which it was completed.
     pub completed_at: Option<Timestamp>,
-    /// What a person should know before trusting it.
+    /// The warnings that a person should read before trusting it.
     pub flags: Vec<String>,
-    /// What a person can do next.
+    /// The next step for a person.
     pub next: NextStep,
-    /// The agent that did it, where that is known.
+    /// The agent that did it, if that is known.
     pub agent: Option<String>,
     /// The protected files, tests for example, that the work changed.
     pub protected: Vec<String>,
-    /// What its attempts have cost.
+    /// The cost of its attempts.
     #[serde(flatten)]
     pub spending: Spending,
 }
@@ -104,26 +104,26 @@ pub struct FailedEntry {
     pub id: TaskId,
     /// Its title.
     pub title: String,
-    /// The entry of its error log that decides.
+    /// The decisive entry of its error log.
     pub error: Option<String>,
-    /// The attempts that ended.
+    /// The number of attempts that ended.
     pub attempts: u32,
-    /// With so many attempts it has failed for good.
+    /// The number of attempts after which it has failed for good.
     pub max_attempts: u32,
     /// Whether it will not be tried again.
     pub for_good: bool,
-    /// The name of what its last rollback saved.
+    /// The name of the rescue that its last rollback saved.
     pub rescue: Option<String>,
-    /// What a person can do next.
+    /// The next step for a person.
     pub next: NextStep,
-    /// The file with all that the agents of its last attempt wrote, from the state root.
+    /// The transcript of its last attempt, relative to the state root.
     pub transcript: Option<String>,
-    /// What its attempts have cost.
+    /// The cost of its attempts.
     #[serde(flatten)]
     pub spending: Spending,
 }
 
-/// A task that only a person can bring on.
+/// A task that needs a person to continue.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct WaitingEntry {
@@ -131,14 +131,14 @@ pub struct WaitingEntry {
     pub id: TaskId,
     /// Its title.
     pub title: String,
-    /// What it waits for.
+    /// The reason why it waits.
     pub why: String,
-    /// What a person can do next.
+    /// The next step for a person.
     pub next: NextStep,
 }
 
 impl<'a> ProjectReport<'a> {
-    /// How the work went until `now`.
+    /// Returns the report about the work until `now`.
     pub fn of(inputs: &ReportInputs<'a>, now: Timestamp) -> Self {
         let (ledger, around) = (inputs.ledger, inputs.around);
         let counts = TaskCounts::from(Stats::of(ledger));
@@ -245,7 +245,7 @@ impl FailedEntry {
     }
 }
 
-/// What a person should know before trusting a completion.
+/// Returns the warnings that a person should read before trusting a completion.
 fn flags(task: &Task, receipt: Option<&Receipt>) -> Vec<String> {
     let mut flags = Vec::new();
     let Some(receipt) = receipt else {

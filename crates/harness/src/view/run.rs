@@ -1,4 +1,4 @@
-//! A run, as it is shown.
+//! The summary of a run.
 
 use harness_core::{
     Run, RunId, TaskId, Timestamp,
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{NextStep, RunRecord};
 
-/// A run and how it stands.
+/// A run and its state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the columns of the database of runs; PROTOCOL.md describes them")]
@@ -33,13 +33,13 @@ pub struct RunSummary {
     pub wake_at: Option<Timestamp>,
     /// Whether a process drives it. An attempt is driven by the process of its parent.
     pub driven: bool,
-    /// What it is doing.
+    /// Its current activity.
     pub condition: RunCondition,
-    /// The command that lets it go on; `None` while it works and when it has succeeded.
+    /// The command that resumes it; `None` while it works and when it has succeeded.
     pub next: Option<NextStep>,
 }
 
-/// What a run is doing.
+/// The current activity of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -48,7 +48,7 @@ pub enum RunCondition {
     Working,
     /// It waits for an answer.
     AsksPerson,
-    /// It waits for a usage limit to lift.
+    /// It waits until a usage limit ends.
     WaitsForLimit,
     /// Its process was killed.
     CutOff,
@@ -69,7 +69,7 @@ impl RunCondition {
 }
 
 impl RunSummary {
-    /// `run` is one of `record`.
+    /// Returns the summary of `run`, which is one of `record`.
     pub fn of(run: &Run, record: &RunRecord) -> Self {
         let condition = RunCondition::of(run, record);
         let next = match condition {
@@ -103,7 +103,7 @@ impl RunSummary {
         }
     }
 
-    /// How a run that nobody drives has ended, for a sentence that begins with the run.
+    /// Returns how a run that no process drives has ended, for a sentence that begins with the run.
     #[must_use]
     pub fn ended(&self) -> String {
         match self.stop_reason.filter(|_| self.status.is_over()) {
@@ -112,7 +112,7 @@ impl RunSummary {
         }
     }
 
-    /// How long it has been going on, or how long it took.
+    /// Returns the duration of the run until `now`, or until its end.
     #[must_use]
     pub fn seconds(&self, now: Timestamp) -> u64 {
         let end = if self.condition == RunCondition::Over { self.updated_at } else { now };

@@ -1,4 +1,4 @@
-//! What work has cost.
+//! The cost of work.
 
 use harness_core::{Timestamp, agent::Usage, run::Run};
 use serde::Serialize;
@@ -11,14 +11,14 @@ pub struct Spending {
     pub input_tokens: u64,
     /// Tokens that models wrote.
     pub output_tokens: u64,
-    /// `None` where no agent reported a price.
+    /// The cost; `None` if no agent reported a price.
     pub cost_usd: Option<f64>,
-    /// From the start of each run to its last change.
+    /// The time from the start of each run to its last change.
     pub seconds: u64,
 }
 
 impl Spending {
-    /// The sum of `runs`. The usage of a run over the ledger includes that of its attempts.
+    /// Returns the sum of `runs`. The usage of a run over the ledger includes that of its attempts.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
         let mut usage = Usage::default();
         let mut seconds = 0;
@@ -30,7 +30,7 @@ impl Spending {
         Self { input_tokens, output_tokens, cost_usd, seconds }
     }
 
-    /// Input and output together.
+    /// Returns the sum of input and output tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

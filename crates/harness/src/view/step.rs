@@ -1,41 +1,41 @@
-//! What a person can do next, as the command that does it.
+//! The next step for a person, as the command that performs it.
 
 use std::fmt;
 
 use harness_core::{RunId, TaskId, run::Run};
 use serde::{Serialize, Serializer};
 
-/// What a person can do next. Its text is the command line; it is serialised as that text.
+/// The next step for a person. Its text is the command line, and it is serialised as that text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NextStep {
     /// Start a run over the ledger.
     Run,
-    /// Go on with a run.
+    /// Resume a run.
     Resume {
         /// The run.
         run: RunId,
-        /// The limit that has to be raised, or the run would stop at once.
+        /// The limit that has to be raised, because the run would stop at once.
         raise: Option<SpentLimit>,
     },
     /// Answer a question.
     Reply {
         /// The question.
         prompt_id: String,
-        /// The answer, where only one lets the work go on.
+        /// The answer, if only one lets the work continue.
         answer: Option<&'static str>,
     },
     /// List the open questions.
     Questions,
     /// End the wait for a usage limit.
     Kick,
-    /// Say that the alerts have been seen.
+    /// Mark the alerts as seen.
     Acknowledge,
-    /// See how the project stands.
+    /// Show the state of the project.
     Status,
-    /// Ask why a task is where it is.
+    /// Explain the state of a task.
     Why(TaskId),
-    /// Look at a task.
+    /// Show a task.
     Show(TaskId),
     /// Repeat the check of a completed task.
     Verify(TaskId),
@@ -64,14 +64,15 @@ pub enum SpentLimit {
 }
 
 impl NextStep {
-    /// The way to go on with a run that has stopped.
+    /// Returns the step that resumes a stopped run.
     pub(super) fn resume(run: &Run) -> Self {
         Self::Resume { run: run.id.clone(), raise: SpentLimit::of(run) }
     }
 }
 
 impl SpentLimit {
-    /// The limit that `run` has reached. Time is not among them: it starts anew with a resume.
+    /// Returns the limit that `run` has reached. Time is not among them, because it starts again
+    /// with a resume.
     fn of(run: &Run) -> Option<Self> {
         use harness_core::run::StopReason;
         let (limits, usage) = (&run.limits, &run.usage);

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::{NextStep, QuestionCard, RunRecord, RunSummary, Spending};
 use crate::{flows::ClosedGate, protocol::QuestionView};
 
-/// What is known around a task besides the ledger.
+/// The state around a task besides the ledger.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TaskSurroundings<'a> {
@@ -23,38 +23,38 @@ pub struct TaskSurroundings<'a> {
 }
 
 impl<'a> TaskSurroundings<'a> {
-    /// The rows of runs, and nothing else.
+    /// Creates surroundings with the rows of runs and nothing else.
     pub fn new(record: &'a RunRecord) -> Self {
         Self { record, questions: &[], gate: None }
     }
 
-    /// The question that lets `phase` pass.
+    /// Returns the question that lets `phase` pass.
     fn approval(&self, phase: &str) -> Option<&'a QuestionView> {
         self.questions.iter().find(|question| question.phase.as_deref() == Some(phase))
     }
 }
 
-/// A task and how it stands.
+/// A task and its state.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct TaskDetail<'a> {
     /// The task itself.
     #[serde(skip)]
     pub task: &'a Task,
-    /// Whether it is next, and if not, what it waits for.
+    /// Whether it is next, and if not, the reason why it waits.
     #[serde(serialize_with = "name")]
     pub standing: Standing<'a>,
-    /// The run whose claim it is, where nobody drives that run any more.
+    /// The run that its claim belongs to, if no process drives that run any more.
     pub abandoned: Option<RunSummary>,
-    /// The question that has to be answered before it can go on.
+    /// The question that has to be answered before it can continue.
     pub question: Option<QuestionCard>,
     /// The gate that it waits for, if that was tried and stayed closed.
     pub gate: Option<&'a ClosedGate>,
-    /// Its attempts that a run made, newest first.
+    /// Its attempts by runs, newest first.
     pub runs: Vec<AttemptSummary>,
-    /// What they have cost together.
+    /// The cost of these attempts together.
     pub spending: Spending,
-    /// What a person can do next.
+    /// The next step for a person.
     pub next: NextStep,
 }
 
@@ -66,23 +66,23 @@ pub struct AttemptSummary {
     pub run_id: RunId,
     /// The claim that it worked under.
     pub epoch: Option<Epoch>,
-    /// Where it stands.
+    /// The status of the row.
     pub status: RunStatus,
-    /// Why it ended.
+    /// The reason for its end.
     pub stop_reason: Option<StopReason>,
     /// The name of the agent.
     pub agent: String,
-    /// When it began.
+    /// The time at which it began.
     pub started_at: Timestamp,
-    /// What it has cost.
+    /// The cost of the attempt.
     #[serde(flatten)]
     pub spending: Spending,
-    /// The files with all that its agents wrote, from the state root.
+    /// The transcripts of its agents, relative to the state root.
     pub transcripts: Vec<String>,
 }
 
 impl<'a> TaskDetail<'a> {
-    /// `task` stands at `standing` in its ledger.
+    /// Returns the details of `task`, which has the state `standing` in its ledger.
     pub fn of(
         task: &'a Task,
         standing: Standing<'a>,
@@ -117,8 +117,8 @@ impl<'a> TaskDetail<'a> {
         Self { task, standing, abandoned, question, gate, runs, spending, next }
     }
 
-    /// Why only a person can bring the task on; `None` where the next session can, or where nothing is
-    /// left to do.
+    /// Returns why the task needs a person to continue; `None` if the next session can continue it,
+    /// or if nothing is left to do.
     #[must_use]
     pub fn waits_for_person(&self, now: Timestamp) -> Option<String> {
         let (task, standing) = (self.task, &self.standing);
@@ -144,7 +144,7 @@ fn name<S: Serializer>(standing: &Standing<'_>, s: S) -> Result<S::Ok, S::Error>
     s.serialize_str(standing.name())
 }
 
-/// What a person can do about a task, from the ledger alone.
+/// Returns the next step for a person about a task, from the ledger alone.
 fn next_step(task: &Task, standing: &Standing<'_>, now: Timestamp) -> NextStep {
     let id = || task.id.clone();
     match standing {

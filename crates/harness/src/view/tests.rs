@@ -1,4 +1,4 @@
-//! How values become views.
+//! Tests of the views that values become.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -26,7 +26,7 @@ fn owner(pid: u32) -> Owner {
     Owner { host: "here".into(), pid, started: "-/-/-".into() }
 }
 
-/// Odd processes are gone.
+/// Processes with odd numbers count as gone.
 fn is_gone(owner: &Owner) -> bool {
     owner.pid % 2 == 1
 }
@@ -92,7 +92,7 @@ fn a_claim_is_abandoned_when_nobody_drives_its_run() {
         let record = RunRecord::of(vec![parent, goes_on.clone()], is_gone);
         let found = record.abandoned(&id("a"), Some(Epoch(7))).map(|run| run.ended());
         assert_eq!(found.as_deref(), is_abandoned);
-        // Another claim, and one of a client.
+        // These are another claim, and a claim of a client.
         assert_eq!(record.abandoned(&id("a"), Some(Epoch(8))), None);
         assert_eq!(record.abandoned(&id("a"), None), None);
     }

@@ -81,7 +81,7 @@ pub(super) struct Git {
     pub(super) settings: Vec<(OsString, OsString)>,
     /// The cache for this repository. Clones share it.
     pub(super) memory: Arc<Memory>,
-    /// Where objects go if the git directory cannot be written.
+    /// The place of objects if the git directory cannot be written.
     pub(super) aside: Option<Arc<Aside>>,
 }
 

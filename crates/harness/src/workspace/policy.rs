@@ -1,7 +1,8 @@
-//! How the commits of attempts are made: with or without the repository's hooks, signed or not.
+//! The way in which the commits of attempts are made: with or without the repository's hooks,
+//! signed or not.
 //!
-//! A commit is built in a private index and appears by one compare-and-swap of the branch. So the hooks
-//! are not run by `git commit` but one by one, as git documents them, around that swap.
+//! A commit is built in a private index and appears by one compare-and-swap of the branch. So the
+//! hooks are not run by `git commit` but one by one around that swap, as git documents them.
 
 use std::{
     fs,
@@ -24,15 +25,15 @@ use super::{
 
 /// The hooks that git runs around a commit.
 const NAMES: [&str; 4] = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
-/// How long one hook may take.
+/// The time limit of one hook.
 const HOOK_LIMIT: Duration = Duration::from_secs(600);
-/// How long a signer may take. One that waits for a person takes longer.
+/// The time limit of a signer. One that waits for a person takes longer.
 const SIGNER_LIMIT: Duration = Duration::from_secs(60);
-/// How much of a folder of hooks is read: files, and bytes of each.
+/// The limits for reading a folder of hooks: files, and bytes of each.
 const MOST_FILES: usize = 2000;
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How the commits of attempts are made.
+/// The way in which the commits of attempts are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitPolicy {
     /// The digest of the hooks that may run; `None` runs none.
@@ -44,7 +45,7 @@ pub struct CommitPolicy {
 /// Whether commits are signed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Signing {
-    /// They are not, whatever git's configuration says.
+    /// They are not signed, whatever git's configuration contains.
     #[default]
     Off,
     /// They are signed with the key of git's configuration.
@@ -54,18 +55,18 @@ pub enum Signing {
 /// The hooks of a repository that git would run around a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitHooks {
-    /// The folder that git takes them from.
+    /// The folder from which git takes them.
     pub folder: PathBuf,
-    /// Their names, sorted as git runs them.
+    /// Their names, in the order in which git runs them.
     pub names: Vec<&'static str>,
-    /// A digest of everything in the folder, and of what is beside it in the work tree.
+    /// A digest of everything in the folder, and of the files beside it in the work tree.
     pub digest: String,
-    /// They lie in the work tree, so a pull can bring them.
+    /// Whether they are in the work tree, so that a pull can bring them.
     pub in_work_tree: bool,
 }
 
 impl CommitHooks {
-    /// `None` where git would run none.
+    /// Returns the hooks; `None` if git would run none.
     pub(super) fn find(git: &Git) -> Result<Option<Self>, WorkspaceError> {
         let folder = folder(git)?;
         let is_there = |name: &&str| is_executable(&folder.join(name));
@@ -75,7 +76,7 @@ impl CommitHooks {
         }
         let below = folder.strip_prefix(&git.top_level).ok();
         let below = below.filter(|_| !folder.starts_with(&git.git_dir));
-        // A hook manager keeps its scripts beside the folder that git knows, as `.husky/_` does.
+        // A hook manager stores its scripts beside the folder that git knows, as `.husky/_` does.
         let whole = match below.and_then(|below| below.components().next()) {
             Some(first) => git.top_level.join(first),
             None => folder.clone(),
@@ -85,9 +86,10 @@ impl CommitHooks {
     }
 }
 
-/// The folder of the hooks, as git's configuration says.
+/// Returns the folder of the hooks in git's configuration.
 fn folder(git: &Git) -> Result<PathBuf, WorkspaceError> {
-    // The settings that make our own calls safe name another folder, so the files are asked.
+    // The settings that make our own calls safe name another folder, so the configuration files are
+    // read.
     let ran = Call::plain(&git.top_level, "config")
         .env("GIT_DIR", &git.git_dir)
         .args(["--type=path", "--get", "core.hooksPath"])
@@ -104,7 +106,8 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Of names, modes and contents. Samples do not count: git runs none of them.
+/// Returns a digest of names, modes and contents. Samples do not count, because git runs none of
+/// them.
 fn digest(folder: &Path) -> Result<String, WorkspaceError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -144,14 +147,14 @@ fn too_much(folder: &Path) -> WorkspaceError {
     }
 }
 
-/// A commit and the tree that it has in the end: a hook may have added to it.
+/// A commit and its final tree, because a hook may have added to it.
 pub(super) struct Made {
     pub(super) commit: CommitId,
     pub(super) tree: TreeId,
 }
 
 impl CommitPolicy {
-    /// Makes the commit; no branch has it yet. `index` holds `tree`.
+    /// Creates the commit, which is on no branch yet. `index` contains `tree`.
     pub(super) fn make(
         &self,
         git: &Git,
@@ -175,7 +178,7 @@ impl CommitPolicy {
         };
         hooks.run(git, "pre-commit", Some(index), &[])?;
         let tree = index.write_tree(git)?;
-        let file = git.git_dir.join("HARNESS_COMMIT_MSG");
+        let file = git.git_dir.join("harness-commit-message");
         fs::write(&file, message)?;
         let text = || -> Result<String, WorkspaceError> {
             let name = file.to_string_lossy();
@@ -189,14 +192,15 @@ impl CommitPolicy {
         Ok(Made { commit, tree })
     }
 
-    /// What git runs when the branch has the commit. It is too late to refuse it.
+    /// Runs the hook that git runs when the branch has the commit. It cannot refuse the commit any
+    /// more.
     pub(super) fn after(&self, git: &Git) {
         if let Ok(Some(hooks)) = self.hooks(git) {
             let _ = hooks.run(git, "post-commit", None, &[]);
         }
     }
 
-    /// The hooks that are there, if they may run.
+    /// Returns the existing hooks, if they may run.
     fn hooks(&self, git: &Git) -> Result<Option<CommitHooks>, WorkspaceError> {
         let Some(trusted) = &self.hooks else { return Ok(None) };
         match CommitHooks::find(git)? {
@@ -240,8 +244,8 @@ impl CommitPolicy {
 }
 
 impl CommitHooks {
-    /// Runs one hook, if it is there, as git would: at the top of the work tree, with the index of the
-    /// commit.
+    /// Runs one hook, if it exists, as git would: at the top of the work tree, with the index of
+    /// the commit.
     fn run(
         &self,
         git: &Git,
@@ -272,7 +276,7 @@ impl CommitHooks {
     }
 }
 
-/// The end of what a program printed.
+/// Returns the end of a program's output.
 fn detail(output: &[u8]) -> String {
     match failed("", output) {
         WorkspaceError::Git { detail, .. } => detail,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::seen::{S, Seen, complete, events_are, on_start, outside};
 
-/// What it read, by the way that it read it.
+/// The messages that it read, by the way in which it read them.
 #[derive(Debug, PartialEq)]
 struct Read {
     popped: String,

@@ -35,7 +35,7 @@ fn conformance_harness_factory() {
     assert_eq!(instance.state, State { count: 42 });
     assert_eq!(calls.load(Ordering::Relaxed), 1);
     seen.exactly(&[]);
-    // It can do all that a hub can.
+    // It can do everything that a hub can.
     assert_eq!(instance.status(), HubStatus::Idle);
     instance.emit(Event::custom("x", Value::Null));
     seen.exactly(&[(outside(), json!({ "type": "x" }))]);
@@ -134,8 +134,8 @@ struct Team {
     echo: Named<Echo>,
 }
 
-/// The message for an execution is there before the next one starts. Both have started before either
-/// is complete all the same.
+/// The message for an execution exists before the next one starts. Nevertheless both have started
+/// before either is complete.
 #[tokio::test(start_paused = true)]
 async fn conformance_harness_inbox_routing() {
     let flow = Harness::define("test-harness")

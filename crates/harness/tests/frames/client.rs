@@ -77,7 +77,7 @@ fn a_client_claims_and_completes_through_a_daemon() {
         let other = Holder { worker: worker("bob"), ..holder.clone() };
         assert_eq!(code(client.complete(other)), Code::NotClaimedBy);
         assert!(!client.complete(holder.clone()).unwrap().requested);
-        // Asked again after a crash, it answers the same.
+        // A repeated request after a crash gets the same answer.
         assert_eq!(client.complete(holder).unwrap().task_id, task.id);
 
         let task = client.claim(TaskClaim::any(worker("alice"))).unwrap().unwrap().task;
@@ -131,7 +131,7 @@ fn a_client_without_a_host_works_on_the_files() {
     let claimed = client.claim(TaskClaim::any(worker("alice"))).unwrap().unwrap();
     assert_eq!(claimed.task.id, id);
     let holder = Holder { task: id.clone(), worker: worker("alice"), epoch: None };
-    // It has no check: the worker's word counts.
+    // The task has no check, so it is completed without proof.
     assert_eq!(client.complete(holder).unwrap().task_id, id);
     let status = client.status(3).unwrap();
     assert_eq!((status.summary.completed, status.events.len()), (1, 3));
@@ -151,7 +151,7 @@ fn a_program_that_trusts_nothing_runs_no_check() {
     assert_eq!(code(client.complete(holder)), Code::Config);
 }
 
-/// A host that answers each connection with the next of `answers`; with nothing where there is `None`.
+/// Starts a host that answers each connection with the next of `answers`, or not at all for `None`.
 fn fake_host(root: &Path, answers: Vec<Option<&'static str>>) -> thread::JoinHandle<usize> {
     let listener = UnixListener::bind(root.join("s")).unwrap();
     thread::spawn(move || {
@@ -172,9 +172,10 @@ fn fake_host(root: &Path, answers: Vec<Option<&'static str>>) -> thread::JoinHan
 #[test]
 fn only_what_can_be_repeated_is_asked_again() {
     for (answer, added) in [
-        // It may have been done.
+        // The request may have been performed.
         (None, false),
-        // Of another root: it was not done. A host that is too old to send codes says it in words.
+        // The host serves another root, so the request was not performed. An old host without codes
+        // answers in words.
         (Some(r#"{"status":"error","message":"x","code":"another_root"}"#), true),
         (Some(r#"{"status":"error","message":"This socket serves another root: /x"}"#), true),
     ] {
@@ -186,7 +187,7 @@ fn only_what_can_be_repeated_is_asked_again() {
             Err(ClientError::Gone) => assert!(!added),
             Err(other) => panic!("{other}"),
         }
-        // A renewal is refused by the files, which were asked next.
+        // The files, which were asked next, refuse a renewal.
         let holder = Holder {
             task: harness_core::TaskId::numbered(9),
             worker: worker("alice"),

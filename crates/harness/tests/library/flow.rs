@@ -47,6 +47,7 @@ impl Agent for Forever {
             token.cancelled().await;
             stopped.fetch_add(1, Ordering::Relaxed);
         });
+        execution.hub().emit(Event::custom("at work", Value::Null));
         std::future::pending().await
     }
 }
@@ -203,7 +204,8 @@ async fn dropping_the_run_stops_its_agents_and_ends_its_streams() {
     let mut stream = hub.events();
     let started = Arc::new(tokio::sync::Notify::new());
     let tell = Arc::clone(&started);
-    hub.subscribe("agent:start", move |_: &Envelope| tell.notify_one()).forever();
+    // The agent itself begins after `agent:start`.
+    hub.subscribe("at work", move |_: &Envelope| tell.notify_one()).forever();
     let run = flow.create_in(hub.clone(), ()).run();
     tokio::select! {
         _ = run => panic!("it never ends"),

@@ -41,7 +41,8 @@ const KEPT_EVENTS: usize = 4096;
 const OF_AN_AGENT: [&str; 5] =
     ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SANDBOX", "HARNESS_JOB"];
 
-/// Runs `test` where no agent is around this process: else once more, with an environment of its own.
+/// Runs `test` if no agent is around this process. Otherwise the test starts again with an
+/// environment of its own.
 pub(crate) fn with_own_environment(name: &str, test: impl FnOnce()) {
     if !OF_AN_AGENT.iter().any(|name| std::env::var_os(name).is_some()) {
         return test();
@@ -62,7 +63,7 @@ pub(crate) enum Kind {
     Run,
 }
 
-/// A clock that moves when a test moves it.
+/// A clock that moves only when a test moves it.
 pub(crate) struct Hand(AtomicI64);
 
 impl Clock for Hand {
@@ -73,7 +74,7 @@ impl Clock for Hand {
 
 pub(crate) type History = Arc<Mutex<Vec<(Timestamp, Vec<Command>, Vec<Result<Reply, Refusal>>)>>>;
 
-/// A store that remembers what was decided, in the order in which it became true.
+/// A store that records decisions in the order in which they were committed.
 struct Recorded {
     store: FileStore,
     history: History,
@@ -169,7 +170,7 @@ impl Served {
         self.root.join("s")
     }
 
-    /// What was decided, in the order in which it became true.
+    /// Returns the decisions in the order in which they were committed.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }

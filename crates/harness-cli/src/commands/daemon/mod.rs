@@ -92,14 +92,14 @@ fn start(invocation: &mut Invocation) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Whether that process drives a run of this root.
+/// Returns whether that process drives a run of this root.
 fn is_run(root: &StateRoot, pid: u32) -> bool {
     let live = RunStore::look(root.path()).ok().flatten().and_then(|runs| runs.live().ok());
     let mut leases = live.unwrap_or_default().into_iter().filter_map(|run| run.lease);
     leases.any(|lease| lease.owner.pid == pid)
 }
 
-/// The host that answers now; none is started.
+/// Returns the host that answers now. None is started.
 fn running(invocation: &Invocation, root: &StateRoot) -> Result<Option<Pong>> {
     match ask_running(invocation, root, &Request::Ping)? {
         Some(Answer::Pong(pong)) => Ok(Some(pong)),
@@ -128,7 +128,7 @@ fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
     }
 }
 
-/// `harness shutdown`, which is content where nobody serves the root.
+/// Runs `harness shutdown`, which succeeds if no process serves the root.
 pub(super) fn shut_down(invocation: &mut Invocation) -> Result<ExitCode> {
     if end(invocation)? == Found::Nobody {
         invocation.out.line("Daemon not running")?;
@@ -149,7 +149,7 @@ fn end(invocation: &mut Invocation) -> Result<Found> {
     if ask_running(invocation, &root, &Request::Shutdown)?.is_none() {
         return Ok(Found::Nobody);
     }
-    // It was asked to end; the code after this relies on its end.
+    // The daemon was asked to end, and the code after this relies on its end.
     if !wait_until_gone(root.path(), ANSWER_WITHIN)? {
         return Err(Failure::error("the daemon was asked to stop but is still running"));
     }

@@ -37,7 +37,7 @@ use crate::{
     would_run::item,
 };
 
-/// As many events as a subscriber that comes back can ask for.
+/// The number of events that a reconnecting subscriber can request.
 const KEPT_EVENTS: usize = 4096;
 
 pub(super) fn serve(
@@ -73,7 +73,7 @@ pub(super) fn serve(
         announce(args.detached, bound.path())?;
         engine.serve(bound, service, &daemon, idle, asked).await
     })?;
-    // The engine ends when nobody can ask it any more.
+    // The engine ends when no request can reach it any more.
     drop(runtime);
     if let Err(why) = engine.end() {
         warn(&why.to_string());
@@ -86,7 +86,7 @@ pub(super) fn serve(
     Ok(ExitCode::Done)
 }
 
-/// Clients that wait for a task come first, then the terminal, then telemetry.
+/// Returns the observers: first clients that wait for a task, then the terminal, then telemetry.
 fn observers(
     invocation: &Invocation,
     root: &StateRoot,
@@ -106,17 +106,18 @@ pub(super) fn say(text: &str) {
     _ = writeln!(io::stderr(), "{text}");
 }
 
-/// The process that started it waits for this word; a person sees where it listens.
+/// Announces that the daemon listens. The process that started it waits for this word; a person
+/// sees the path.
 fn announce(detached: bool, path: &Path) -> io::Result<()> {
     if detached {
-        // Nobody waits any more: then nobody is told.
+        // An error means that nothing waits for the word any more.
         _ = writeln!(io::stdout(), "{}", READY);
         return Ok(());
     }
     writeln!(io::stderr(), "listening on {} (pid={})", path.display(), std::process::id())
 }
 
-/// Ctrl-C, a closed terminal, a request to end.
+/// Waits for Ctrl-C, a closed terminal or a request to end.
 fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
     let mut ctrl_c = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -130,7 +131,7 @@ fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Configuration and trust as they are when they are asked for.
+/// Returns the surroundings, which read configuration and trust at each use.
 fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
     let of = || (env.clone(), root.clone());
     let (settings, made) = (of(), of());

@@ -46,7 +46,7 @@ impl Step {
     }
 }
 
-/// Completes `publish` as `cat` would, and dies on the way.
+/// Completes `publish` as `cat` would, and dies during it.
 pub(super) fn complete_and_die(root: &Path, step: Step) -> Result<ExitCode> {
     let disk = Deadly { disk: RealDisk::open(root)?, step };
     let locking = Locking::Each(Wait::For(Duration::from_secs(5)));

@@ -1,4 +1,4 @@
-//! `harness demo`: the real program, in a repository of its own, with things going wrong.
+//! `harness demo`: the real program in a repository of its own, with failures on the way.
 
 mod crash;
 mod ledger;

@@ -1,4 +1,4 @@
-//! Where the demo plays: a temporary repository and the commands that are run in it.
+//! The place of the demo: a temporary repository and the commands that are run in it.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use crate::{
 };
 use harness::home::Home;
 
-/// Whether somebody reads along.
+/// Whether a person reads along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     Reader,
@@ -45,7 +45,7 @@ pub(super) struct Stage<'a> {
     program: PathBuf,
 }
 
-/// One command, ready to be run in sight or out of it.
+/// One command, ready to be run with or without its output.
 pub(super) struct Act<'s, 'a> {
     stage: &'s mut Stage<'a>,
     said: String,
@@ -76,8 +76,8 @@ impl<'a> Stage<'a> {
         self.place.path().join("greeting")
     }
 
-    /// A program in the repository. What the caller has set must not reach into the demo, and the
-    /// demo leaves no traces in the caller's home.
+    /// Returns a command for a program in the repository. The caller's settings must not reach the
+    /// demo, and the demo leaves no traces in the caller's home.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.repository()).stdin(Stdio::null());
@@ -89,7 +89,7 @@ impl<'a> Stage<'a> {
         }
         let home = self.place.path().join("home");
         command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
-        // Nothing is left running when the demo ends.
+        // No process is left running when the demo ends.
         command.env("HARNESS_DAEMON", "off");
         for who in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{who}_NAME"), "demo");
@@ -132,7 +132,7 @@ impl<'a> Stage<'a> {
         fs::write(&path, text).map_err(|why| Failure::file("write", &path, &why))
     }
 
-    /// Claims the next task, does its work and leaves the completing to somebody who will die.
+    /// Claims the next task and does its work. The process that will die has to complete it.
     pub(super) fn claim_for(&mut self, worker: &str) -> Result<()> {
         self.harness(&["task", "claim", "--worker", worker])?.quiet()?;
         self.shell("tar cf greet.tar greet.sh README LICENSE && git add greet.tar")?;
@@ -156,13 +156,14 @@ impl<'a> Stage<'a> {
         self.out.finish()
     }
 
-    /// A file beside the repository.
+    /// Writes a file beside the repository.
     pub(super) fn write_outside(&mut self, name: &str, text: &str) -> Result<()> {
         let path = self.place.path().join(name);
         fs::write(&path, text).map_err(|why| Failure::file("write", &path, &why))
     }
 
-    /// Shows a session as it goes, and kills it once its log says `moment` and the agent has begun.
+    /// Shows a session while it runs, and kills it once its log contains `moment` and the agent has
+    /// begun.
     pub(super) fn run_and_kill_at(&mut self, moment: &str) -> Result<()> {
         let mut run = self.start_run()?;
         let mut reached = false;
@@ -174,7 +175,7 @@ impl<'a> Stage<'a> {
                 break;
             }
         }
-        // Its first act is to write this file; then it sleeps.
+        // The agent first writes this file, then it sleeps.
         let begun = self.repository().join("README");
         while reached && !begun.exists() && run.try_wait()?.is_none() {
             thread::sleep(Duration::from_millis(5));
@@ -184,7 +185,7 @@ impl<'a> Stage<'a> {
         if reached { Ok(()) } else { Err(Failure::error("the session ended too early")) }
     }
 
-    /// Shows a session to its end; gives its exit code.
+    /// Shows a session until its end, and returns its exit code.
     pub(super) fn run_to_the_end(&mut self) -> Result<i32> {
         let mut run = self.start_run()?;
         for line in BufReader::new(run.stderr.take().ok_or("no output")?).lines() {
@@ -209,7 +210,8 @@ impl<'a> Stage<'a> {
         self.out.finish()
     }
 
-    /// Says how many processes of the killed session there are, once its guard has had its moment.
+    /// Prints how many processes of the killed session are left, after its guard has had time to
+    /// act.
     pub(super) fn nothing_survived(&mut self) -> Result<()> {
         let folder = self.repository();
         let mut left = usize::MAX;
@@ -223,8 +225,8 @@ impl<'a> Stage<'a> {
         self.say(&format!("Processes left over: {left}. The task is still claimed:"))
     }
 
-    /// What is wrong with the ledger at the end; nothing, if each task is as it should be and those
-    /// that are completed were said to be so once.
+    /// Returns the problem of the ledger at the end; `None` if each task has the expected state and
+    /// each completed task was logged as completed once.
     pub(super) fn wrong(&self, expected: impl Fn(&str) -> Status) -> Result<Option<String>> {
         let ledger = harness::Project::open(&self.repository())?.snapshot()?;
         let log = fs::read_to_string(Home::of(&self.repository()).log())?;
@@ -241,19 +243,19 @@ impl<'a> Stage<'a> {
         Ok(None)
     }
 
-    /// The lock of the repository's ledger.
+    /// Returns the path of the lock of the repository's ledger.
     pub(super) fn lock(&self) -> String {
         let root = self.repository();
         let root = root.canonicalize().unwrap_or(root);
         Home::of(&root).lock_directory().display().to_string()
     }
 
-    /// Takes the stage down, or says where it stays.
+    /// Removes the repository, or returns its place if it is kept.
     pub(super) fn end(self, keep: bool) -> Result<Option<PathBuf>> {
         if keep {
             return Ok(Some(self.place.keep().join("greeting")));
         }
-        // Of no use without the repository; that it is gone already is fine.
+        // The guard file is useless without the repository. It may be gone already.
         _ = fs::remove_file(format!("{}.guard", self.lock()));
         self.place.close()?;
         Ok(None)
@@ -274,7 +276,7 @@ impl Act<'_, '_> {
         if output.status.success() { Ok(()) } else { Err(self.failed(&output.stderr)) }
     }
 
-    /// For what would only be noise.
+    /// Runs the command without printing its output.
     pub(super) fn quiet(mut self) -> Result<String> {
         let output = self.command.output()?;
         if !output.status.success() {
@@ -289,7 +291,8 @@ impl Act<'_, '_> {
     }
 }
 
-/// How many processes have their working directory there: Linux tells, elsewhere nobody is seen.
+/// Returns how many processes have their working directory there. Only Linux can report it;
+/// elsewhere it is 0.
 fn working_in(folder: &Path) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let there = |entry: fs::DirEntry| fs::read_link(entry.path().join("cwd")).ok();

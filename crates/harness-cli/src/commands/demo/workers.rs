@@ -47,7 +47,7 @@ struct Shop {
     /// The number of tasks that are still to be completed.
     left: Mutex<usize>,
     changed: Condvar,
-    /// They share one work tree, so one writes and commits at a time.
+    /// The workers share one work tree, so only one writes and commits at a time.
     tree: Mutex<()>,
 }
 

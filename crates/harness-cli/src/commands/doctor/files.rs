@@ -1,4 +1,4 @@
-//! Our files in the state root.
+//! Checks of harness's files in the state root.
 
 use std::{
     fs::{self, FileType},
@@ -17,7 +17,7 @@ use harness_core::{
 use super::finding::{Finding, Level};
 use crate::root::StateRoot;
 
-/// Every name of ours that must be a regular file, and `.harness`, which must be a directory.
+/// All names that must be regular files, and `.harness`, which must be a directory.
 const NAMES: &[&str] = &[
     Home::LEDGER,
     Home::BACKUP,
@@ -93,8 +93,8 @@ fn backup(root: &StateRoot) -> Finding {
     }
 }
 
-/// What stands where a file of ours belongs. A link at `.tmp` or `.bak` is replaced by the next
-/// write; at any other name it stops everything.
+/// Returns a finding for each of our names that is no file, or no directory. A link at `.tmp` or
+/// `.bak` is replaced by the next write; at any other name it stops everything.
 fn strangers(root: &StateRoot) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in NAMES {

@@ -1,4 +1,4 @@
-//! What one check found.
+//! The result of one check.
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use crate::{
 
 pub(super) struct Finding {
     pub(super) level: Level,
-    /// The part that was looked at.
+    /// The part that was checked.
     pub(super) check: &'static str,
     pub(super) what: String,
-    /// What to do about it; empty where nothing is to be done.
+    /// The instruction to fix it; empty if nothing is to be done.
     pub(super) fix: String,
 }
 

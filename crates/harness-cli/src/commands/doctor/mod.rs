@@ -1,5 +1,5 @@
-//! `harness doctor`: looks at everything that a session needs, changes nothing, and says how to fix
-//! what is wrong. One file per part of the machine.
+//! `harness doctor`: checks everything that a session needs, changes nothing, and explains how to
+//! fix problems. There is one file per part of the machine.
 
 mod agents;
 mod claude;
@@ -70,7 +70,7 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
             let path = root.path().display().to_string();
             (Some(root), Finding::ok("state root", path))
         }
-        // A pin that leads nowhere is a mistake; no ledger yet is not.
+        // A pin to a missing root is a mistake. A missing ledger is not.
         Err(failure) if env.get(PIN).is_some() => (None, Finding::broken("state root", &failure)),
         Err(failure) => {
             let fix = failure.hints.first().cloned().unwrap_or_default();

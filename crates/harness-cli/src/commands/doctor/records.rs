@@ -1,4 +1,4 @@
-//! The log and the receipts, by the journal's word.
+//! Checks of the log and the receipts against the journal.
 
 use harness::store::{Origin, Witness};
 use harness_core::task::Status;
@@ -12,7 +12,7 @@ pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
     const CHECK: &str = "records";
     let witness = match Witness::of(root.path(), invocation.state_home().as_deref()) {
         Ok(Some(witness)) => witness,
-        // Nothing was written yet, or by an older harness.
+        // Nothing was written yet, or an older harness wrote it.
         Ok(None) => return Vec::new(),
         Err(why) => {
             let fix = "the next successful change starts a new one";

@@ -1,16 +1,16 @@
-//! What a session was asked for with `/harness`: to stay with the ledger, or with one objective.
+//! The request to a session with `/harness`: to stay with the ledger, or with one objective.
 //!
-//! It is kept in a file per session, not in `.harness-active`: an id in that file would exclude all
-//! sessions that are not named there.
+//! It is stored in a file per session, not in `.harness-active`, because an id in that file would
+//! exclude all sessions that are not named there.
 
 use harness_core::run::Run;
 use serde::{Deserialize, Serialize};
 
 use super::project::{Project, session_file, shortened};
 
-/// Of an objective; a prompt has no bound of its own.
+/// The limit of an objective, because a prompt has none.
 const OBJECTIVE_CHARACTERS: usize = 20_000;
-/// How often a session is sent back to its objective.
+/// The number of times that a session is sent back to its objective.
 const RESTARTS_MAX: u32 = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,14 +20,14 @@ pub(super) enum Binding {
     Objective(Pursuit),
 }
 
-/// How far a session is with an objective.
+/// The progress of a session with an objective.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pursuit {
     pub(super) objective: String,
     pub(super) promise: String,
     pub(super) restarts: u32,
     pub(super) max_restarts: u32,
-    /// Turns without a word, which count for no restart.
+    /// Turns without text, which do not count as restarts.
     #[serde(default)]
     pub(super) silent_turns: u32,
 }
@@ -45,7 +45,7 @@ impl Pursuit {
 }
 
 impl Binding {
-    /// `None`: the session was asked for nothing, or the file makes no sense.
+    /// Returns the request; `None` if there is none, or if the file is invalid.
     pub(super) fn read(project: &Project<'_>, session: &str) -> Option<Self> {
         serde_json::from_str(&project.read_own(&file(session))?).ok()
     }

@@ -1,4 +1,4 @@
-//! `claim`: takes the next task, and always answers with JSON.
+//! `claim`: claims the next task, and always answers with JSON.
 
 use harness::protocol::TaskClaim;
 use harness_core::{WorkerId, ledger::ConcurrencyMode, role::Operation};
@@ -28,7 +28,7 @@ fn claim(
 ) -> Result<Option<Value>, String> {
     let root = root.ok_or("state root not found")?;
     invocation.permit(root, Operation::Claim).map_err(|failure| failure.error)?;
-    // Looked at first: a hook brings no broken ledger back.
+    // The ledger is read first, because a hook does not restore a broken one.
     let ledger = project::look(root)?;
     let mode = ledger.head().session_config.concurrency_mode;
     let worker = worker_id(invocation, root, payload, mode)?;
@@ -44,8 +44,8 @@ fn claim(
     })))
 }
 
-/// Among several workers each has to say who it is. Alone, a session keeps the name that is made of
-/// its own, so that asking again gives the same task again.
+/// Returns the worker. With several workers each must name itself. A session that works alone keeps
+/// a name derived from its own, so that it gets the same task when it asks again.
 fn worker_id(
     invocation: &Invocation,
     root: &StateRoot,

@@ -1,8 +1,8 @@
-//! `harness hook NAME`: what an agent's own hooks call, with JSON on standard input.
+//! `harness hook NAME`: the commands that an agent's own hooks call, with JSON on standard input.
 //!
-//! Owns which hooks there are and when they say nothing. An agent waits for each of them at every
-//! turn, so most take no lock, repair nothing and start nothing; `claim` and `renew` change the
-//! ledger as any worker does.
+//! This module owns the list of hooks, and decides when they are silent. An agent waits for each of
+//! them at every turn, so most take no lock, repair nothing and start nothing. `claim` and `renew`
+//! change the ledger as any worker does.
 
 mod binding;
 mod claim;
@@ -46,7 +46,7 @@ use crate::{
     trust::Trust,
 };
 
-/// One operation of a client. No daemon is started for a hook.
+/// Performs one operation of a client. No daemon is started for a hook.
 fn with_client<T>(
     invocation: &Invocation,
     root: &StateRoot,
@@ -57,7 +57,7 @@ fn with_client<T>(
     invocation.with_options(root, options, operation)
 }
 
-/// More than any agent sends; what is longer counts as nothing.
+/// The limit of the input. No agent sends more, and a longer input counts as empty.
 const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Answer a hook of Claude Code or Codex
@@ -87,7 +87,7 @@ pub(crate) struct Args {
     words: Vec<OsString>,
 }
 
-/// What can be called.
+/// The hooks that can be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hook {
     Stop,
@@ -104,9 +104,9 @@ enum Hook {
 /// The sessions that a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Audience {
-    /// All that the marker does not exclude.
+    /// All sessions that the marker does not exclude.
     Everyone,
-    /// Those that were put to work: by `/harness`, by their environment or by the marker.
+    /// The sessions that were put to work: by `/harness`, by their environment or by the marker.
     Bound,
 }
 
@@ -158,7 +158,7 @@ impl Hook {
         }
     }
 
-    /// Whether the supervisor of an agent that harness started decides this by itself.
+    /// Returns whether the supervisor of an agent that harness started decides this itself.
     const fn is_supervisors(self) -> bool {
         match self {
             Self::Stop
@@ -170,7 +170,7 @@ impl Hook {
         }
     }
 
-    /// Whether a script asks and wants an answer in any case.
+    /// Returns whether a script calls it and needs an answer in any case.
     const fn is_tool(self) -> bool {
         match self {
             Self::Claim | Self::Renew => true,
@@ -184,7 +184,7 @@ impl Hook {
         }
     }
 
-    /// The file that has to be there for it to say anything.
+    /// Returns the file without which it is silent.
     const fn marker(self) -> Option<&'static str> {
         match self {
             Self::Prompt | Self::Claim | Self::Renew => None,
@@ -198,7 +198,7 @@ impl Hook {
     }
 }
 
-/// What a hook says, and whether the agent may do what it was about to do.
+/// The answer of a hook, and whether the agent may do what it was about to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Answer {
     stdout: String,
@@ -210,7 +210,7 @@ struct Answer {
 enum Ending {
     #[default]
     Done,
-    /// The 2 by which agents hear that they are to go on, with the reason on standard error.
+    /// Exit code 2, by which agents learn that they must go on, with the reason on standard error.
     GoOn,
 }
 
@@ -218,7 +218,7 @@ impl Ending {
     const fn exit_code(self) -> ExitCode {
         match self {
             Self::Done => ExitCode::Done,
-            // The agents chose the number; here it is no wrong usage.
+            // Agents define this number. It does not mean wrong usage here.
             Self::GoOn => ExitCode::Usage,
         }
     }
@@ -249,12 +249,12 @@ impl Answer {
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let (audience, hooks) = named(&args.words)?;
     let payload = Payload::read(&input());
-    // Whatever is wrong inside, the agent is not to hear of it in a trace, nor to be held up.
+    // An internal error must neither show the agent a trace nor delay it.
     panic::set_hook(Box::new(|_| {}));
     let start = std::env::current_dir().unwrap_or_default();
     let answer = first_answer(invocation, audience, &hooks, &payload, &start);
     invocation.out.raw(answer.stdout.as_bytes())?;
-    // Nobody is left to be told when this fails.
+    // If this fails, nothing is left to receive a message.
     _ = io::stderr().write_all(answer.stderr.as_bytes());
     Ok(answer.ending.exit_code())
 }
@@ -277,9 +277,9 @@ fn named(words: &[OsString]) -> Result<(Audience, Vec<Hook>)> {
     Ok((audience, words.iter().map(hook).collect::<Result<_>>()?))
 }
 
-/// Of several hooks the first that has something to say answers, and those after it are not asked.
-/// An agent starts the commands of an event together; only in one command does `self-reflect` see
-/// what `stop` has left.
+/// Returns the answer of the first hook that is not silent, and does not call those after it. An
+/// agent starts the commands of an event together. Only within one command does `self-reflect` see
+/// the result of `stop`.
 fn first_answer(
     invocation: &Invocation,
     audience: Audience,
@@ -304,7 +304,7 @@ fn first_answer(
     Answer { stderr: warnings, ..Answer::silent() }
 }
 
-/// What the agent sent. A person at a terminal sends nothing.
+/// Reads the input of the agent. A person at a terminal sends nothing.
 fn input() -> Vec<u8> {
     let stdin = io::stdin();
     let mut bytes = Vec::new();
@@ -318,7 +318,7 @@ fn input() -> Vec<u8> {
     bytes
 }
 
-/// The answer, and the root that it is about. `start` is the working directory.
+/// Returns the answer, and the root that it is about. `start` is the working directory.
 fn call(
     invocation: &Invocation,
     audience: Audience,
@@ -355,8 +355,8 @@ fn call(
     (root, answer)
 }
 
-/// What concerns the session alone, with or without a ledger: what it is asked for, and the objective
-/// that it has. `None`: the ledger decides.
+/// Returns the answer about the session alone, with or without a ledger: a request to it, and its
+/// objective. With `None` the ledger decides.
 fn in_session(hook: Hook, payload: &Payload, project: &Project<'_>) -> Option<Answer> {
     if hook == Hook::Prompt {
         return Some(prompt::answer(project, payload));
@@ -379,9 +379,10 @@ fn in_session(hook: Hook, payload: &Payload, project: &Project<'_>) -> Option<An
     }
 }
 
-/// A ledger that came with a repository must not speak to an agent: its titles are somebody else's
-/// words. One in a trusted place may, and one that git does not track together with its marker, which
-/// was made on this machine. Git is only asked where the place is not trusted.
+/// Returns whether the ledger may send text to an agent. One that came with a repository must not,
+/// because another person wrote its titles. One in a trusted place may. So may one if git tracks
+/// neither the ledger nor its marker, because it was made on this machine. Git is used only if the
+/// place is not trusted.
 fn may_act(env: &Environment, root: &StateRoot, marker: Option<&str>) -> bool {
     let trusted = Trust::of_user(env).and_then(|trust| trust.is_place_trusted(root));
     let files: Vec<_> = [LEDGER].into_iter().chain(marker).collect();
@@ -389,7 +390,8 @@ fn may_act(env: &Environment, root: &StateRoot, marker: Option<&str>) -> bool {
         || glance::tracked(root.path(), &files).is_some_and(|tracked| tracked.is_empty())
 }
 
-/// For the two that promise an answer in any case; it holds nothing of the ledger.
+/// Returns the answer of the two hooks that promise one in any case. It contains nothing of the
+/// ledger.
 fn untrusted(hook: Hook) -> Answer {
     let error = "this ledger came with the repository and is not trusted: `harness trust`";
     match hook {
@@ -402,12 +404,12 @@ fn is_off(env: &Environment) -> bool {
     env.get("HARNESS_HOOKS").is_some_and(|value| value.eq_ignore_ascii_case("off"))
 }
 
-/// Whether this session asked to be one of those that the hooks are for.
+/// Returns whether this session asked for the hooks.
 fn binds(env: &Environment) -> bool {
     env.get("HARNESS_BIND").is_some_and(|value| value == "1")
 }
 
-/// A hook that says something only while its marker is there, and only to the sessions it is for.
+/// Answers for a hook that acts only while its marker exists, and only for the sessions it is for.
 fn in_project(
     env: &Environment,
     audience: Audience,
@@ -439,7 +441,7 @@ fn in_project(
         Hook::SubagentStop => subagent_stop::answer(env, &project, payload),
         Hook::SelfReflect => self_reflect::answer(env, &project, payload),
         Hook::PreCompact => pre_compact::answer(env, &project),
-        // They were answered before.
+        // These hooks were answered before.
         Hook::Prompt | Hook::Claim | Hook::Renew => Answer::silent(),
     };
     match warning {

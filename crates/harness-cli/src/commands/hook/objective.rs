@@ -1,8 +1,8 @@
-//! A session that was asked for an objective: it goes on until it has given its promise, or was sent
-//! back as often as it may be.
+//! A session with an objective. It goes on until it has given its promise, or was sent back as
+//! often as allowed.
 //!
 //! A hook cannot clear the context of a session, as `harness run OBJECTIVE` does between two
-//! iterations. The agent sums its context up by itself, and the objective is repeated each time.
+//! iterations. The agent summarizes its context by itself, and the objective is repeated each time.
 
 use harness_core::promise::{Match, is_kept};
 use serde_json::json;
@@ -15,12 +15,13 @@ use super::{
     project::{Project, shortened},
 };
 
-/// What an agent is told at once has a bound, and the objective has to leave room for the rest.
+/// The limits of a message to an agent, and of the objective in it, which must leave room for the
+/// rest.
 const TEXT_CHARACTERS: usize = 10_000;
 const OBJECTIVE_CHARACTERS: usize = 6000;
 const HANDOFF_CHARACTERS: usize = 2000;
 
-/// Whether the agent may end its turn.
+/// Returns whether the agent may end its turn.
 pub(super) fn stop(
     project: &Project<'_>,
     session: &str,
@@ -32,7 +33,7 @@ pub(super) fn stop(
         Binding::remove(project, session);
         return Answer::silent();
     }
-    // A turn without a word is a step on the way. There is a bound on these too.
+    // A turn without text is an intermediate step. Their number is limited too.
     let counter = match text.trim() {
         "" => &mut pursuit.silent_turns,
         _ => &mut pursuit.restarts,
@@ -55,7 +56,7 @@ pub(super) fn stop(
     }
 }
 
-/// What an agent reads beside the objective that was typed.
+/// Returns the text that an agent reads besides the objective that was typed.
 pub(super) fn beginning(pursuit: &Pursuit) -> String {
     format!(
         "HARNESS: work on this objective now. You are sent back to it until you have said {}, at most \
@@ -78,7 +79,7 @@ fn continuation(project: &Project<'_>, pursuit: &Pursuit) -> String {
     )
 }
 
-/// What a context has to know that begins in the middle of the work.
+/// Returns the text for a context that begins in the middle of the work.
 pub(super) fn state(project: &Project<'_>, pursuit: &Pursuit) -> String {
     let mut text = format!("Objective:\n{}\n", shortened(&pursuit.objective, OBJECTIVE_CHARACTERS));
     if let Some(handoff) = handoff(project.path()) {

@@ -1,4 +1,4 @@
-//! `pre-compact`: a context is about to be summed up. Says what the summary must keep.
+//! `pre-compact`: a context is about to be summarized. Returns what the summary must keep.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>) -> Answer {
     keep(&text)
 }
 
-/// Text that the summary has to keep.
+/// Returns text that the summary must keep.
 pub(super) fn keep(text: &str) -> Answer {
     let text = format!("HARNESS: keep all of this in the summary.\n{}", text.trim_end());
     Answer { stdout: shortened(&text, TEXT_CHARACTERS) + "\n", ..Answer::silent() }
@@ -66,7 +66,7 @@ fn of_ledger(env: &Environment, ledger: &Ledger, run: Option<&Run>) -> String {
     text + &format!("Ledger: {}\n", outlook.summary())
 }
 
-/// The task that the caller works on, as far as it is known.
+/// Returns the task of the caller, as far as it is known.
 fn current<'a>(env: &Environment, outlook: &Outlook<'a>) -> Vec<&'a Task> {
     let named = env.get("HARNESS_TASK_ID").and_then(|id| id.to_str());
     let named = outlook.in_progress.iter().find(|task| Some(task.id.as_str()) == named);
@@ -94,19 +94,19 @@ fn of_task(task: &Task) -> String {
     text
 }
 
-/// One line of what people wrote.
+/// Formats text of people as one line.
 fn part(text: &str) -> String {
     shortened(&escape(text.trim()), PART_CHARACTERS)
 }
 
-/// Of an agent that harness started: what it was started for.
+/// Returns the run of an agent that harness started.
 fn run(env: &Environment, project: &Project<'_>) -> Option<Run> {
     let id = RunId::parse(env.get("HARNESS_RUN_ID")?.to_str()?).ok()?;
     RunStore::look(project.path()).ok()??.run(&id).ok()?
 }
 
-/// What the agent keeps for its next context. A link is not followed: what it leads to is not the
-/// agent's word.
+/// Returns the agent's notes for its next context. A link is not followed, because the agent did
+/// not write its target.
 pub(super) fn handoff(root: &Path) -> Option<String> {
     let (folder, name) = handoff::PATH.split_once('/')?;
     let folder = Folder::open(root).ok()?.child(folder).ok()??;

@@ -1,5 +1,5 @@
-//! The small files of the hooks in a state root. None is reached through a link, and what is not a
-//! regular file is as good as absent to a reader and an error to a writer.
+//! The small files of the hooks in a state root. No link is followed. Anything but a regular file
+//! counts as absent for a reader, and is an error for a writer.
 
 use std::{
     io::{self, Read, Seek, SeekFrom, Write},
@@ -17,7 +17,7 @@ pub(super) const REFLECT: &str = Home::REFLECT;
 pub(super) const COUNTER: &str = Home::STOP_COUNTER;
 
 const MARKER_BYTES_MAX: u64 = 1024 * 1024;
-/// How much of the end of the log is looked at.
+/// The size of the end of the log that is searched.
 const TAIL_BYTES: u64 = 200_000;
 const ERROR_CHARACTERS: usize = 500;
 
@@ -25,7 +25,7 @@ pub(super) struct Project<'a> {
     root: &'a StateRoot,
 }
 
-/// A marker and the sessions it is for.
+/// A marker, and the sessions it is for.
 pub(super) struct Marker {
     root: PathBuf,
     name: String,
@@ -41,32 +41,32 @@ impl<'a> Project<'a> {
         self.root.path()
     }
 
-    /// The ledger as it stands, or why it cannot be read.
+    /// Returns the current ledger, or why it cannot be read.
     pub(super) fn ledger(&self) -> Result<Ledger, String> {
         look(self.root)
     }
 
-    /// `None`: it is not there, or is something else than a file of ours.
+    /// Returns a marker; `None` if it does not exist, or is no regular file.
     pub(super) fn marker(&self, name: &str) -> Option<Marker> {
         let text = self.read(name)?;
         Some(Marker { root: self.path().to_owned(), name: name.to_owned(), text })
     }
 
-    /// Removes a file of the hooks; one that is not there is removed already.
+    /// Removes a file of the hooks. It may be gone already.
     pub(super) fn remove(&self, name: &str) {
-        // A marker that stays makes the next call say the same again; nobody can do more about it.
+        // If a marker stays, the next call answers the same again. There is nothing better to do.
         _ = self.folder().map(|folder| folder.remove(name));
     }
 
-    /// The content of a file of the hooks.
+    /// Returns the content of a file of the hooks.
     pub(super) fn read(&self, name: &str) -> Option<String> {
         text_in(&self.folder().ok()?, name)
     }
 
-    /// Puts a file of the hooks in place at once.
+    /// Replaces a file of the hooks in one step.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), String> {
         let put = || {
-            // Written aside in a directory that git ignores, then moved.
+            // The file is written in a directory that git ignores, then moved.
             let home = self.home()?;
             let folder = self.folder()?;
             folder.has(name)?;
@@ -77,7 +77,7 @@ impl<'a> Project<'a> {
         put().map_err(|why: io::Error| why.to_string())
     }
 
-    /// The content of a file in the hooks' own directory.
+    /// Returns the content of a file in the hooks' own directory.
     pub(super) fn read_own(&self, name: &str) -> Option<String> {
         text_in(&Folder::find(&self.root.home().hooks()).ok()??, name)
     }
@@ -101,7 +101,7 @@ impl<'a> Project<'a> {
         Folder::ours(&made.map_err(|failure| io::Error::other(failure.error))?)
     }
 
-    /// The last lines of the log. The first one may have lost its beginning.
+    /// Returns the last lines of the log. The first one may be incomplete.
     pub(super) fn log_tail(&self) -> Vec<String> {
         let tail = || -> io::Result<Vec<u8>> {
             let Some(mut log) = harness::store::open_log(self.root.path())? else {
@@ -113,14 +113,14 @@ impl<'a> Project<'a> {
             log.take(TAIL_BYTES).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        // Without its log a ledger still says what is next.
+        // Without its log, the ledger still shows what is next.
         let bytes = tail().unwrap_or_default();
         String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
     }
 }
 
 impl Marker {
-    /// An empty one is for every session of its root.
+    /// Returns whether it is for every session of its root, because it is empty.
     pub(super) fn is_for_all(&self) -> bool {
         self.ids().next().is_none()
     }
@@ -129,12 +129,12 @@ impl Marker {
         self.ids().any(|own| own == session)
     }
 
-    /// What it holds, for a marker that takes its place.
+    /// Returns its content, for a marker that replaces it.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Adds a session. One that was removed meanwhile does not come back.
+    /// Adds a session. A marker that was removed meanwhile is not created again.
     pub(super) fn bind(&mut self, session: &str) -> Result<(), String> {
         if self.names(session) {
             return Ok(());
@@ -158,7 +158,7 @@ impl Marker {
     }
 }
 
-/// The ledger as it stands: no lock, no repair.
+/// Returns the current ledger, without a lock and without a repair.
 pub(super) fn look(root: &StateRoot) -> Result<Ledger, String> {
     root.snapshot().map_err(|why| {
         let text = why.to_string();
@@ -170,14 +170,14 @@ pub(super) fn look(root: &StateRoot) -> Result<Ledger, String> {
     })
 }
 
-/// The name of a session's file. An id is an agent's word: no path is made of it.
+/// Returns the name of a session's file. The id comes from an agent, so it must not become a path.
 pub(super) fn session_file(kind: &str, session: &str) -> String {
     let hash = Sha256::digest(session.as_bytes());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{kind}-{hex}")
 }
 
-/// At most `characters` of a text, and whether there was more.
+/// Returns at most `characters` of a text, with dots if it was cut.
 pub(super) fn shortened(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();
@@ -186,7 +186,7 @@ pub(super) fn shortened(text: &str, characters: usize) -> String {
     kept + "..."
 }
 
-/// `None` where there is no regular file, or one that is too long.
+/// Returns the text; `None` if there is no regular file, or if it is too long.
 fn text_in(folder: &Folder, name: &str) -> Option<String> {
     let bytes = folder.read_small(name, MARKER_BYTES_MAX).ok()??;
     Some(String::from_utf8_lossy(&bytes).into_owned())

@@ -1,4 +1,4 @@
-//! `prompt`: a person typed something. With `/harness` they say what the session is to stay with.
+//! `prompt`: a person typed a prompt. With `/harness` they choose what the session stays with.
 
 use serde_json::json;
 
@@ -10,11 +10,11 @@ use super::{
     project::Project,
 };
 
-/// Claude Code has commands, Codex has skills.
+/// The calls of a command in Claude Code and of a skill in Codex.
 const CALLS: [&str; 2] = ["/harness", "$harness"];
 
-/// What is asked of a session, as far as the hooks have to know it. The rest is for the agent, which
-/// reads the page of the command.
+/// The part of a request to a session that the hooks need. The agent reads the page of the command
+/// for the rest.
 #[derive(Debug, PartialEq, Eq)]
 enum Request<'a> {
     Ledger,
@@ -45,14 +45,14 @@ pub(super) fn answer(project: &Project<'_>, payload: &Payload) -> Answer {
     }
 }
 
-/// Text that the agent reads beside the prompt.
+/// Returns text that the agent reads besides the prompt.
 fn context(text: &str) -> Answer {
     let output = json!({ "hookEventName": "UserPromptSubmit", "additionalContext": text });
     Answer::json(&json!({ "hookSpecificOutput": output }))
 }
 
 impl<'a> Request<'a> {
-    /// As the page of the command reads it: the first word decides.
+    /// Parses a prompt as the page of the command describes it: the first word decides.
     fn parse(prompt: &'a str) -> Self {
         let prompt = prompt.trim();
         let rest = CALLS.iter().find_map(|call| prompt.strip_prefix(call));

@@ -1,4 +1,4 @@
-//! `renew`: makes a claim last longer, and always answers with JSON.
+//! `renew`: extends the lease of a claim, and always answers with JSON.
 
 use harness_core::{Epoch, Holder, TaskId, Timestamp, WorkerId, task::Status};
 use serde_json::json;
@@ -29,7 +29,8 @@ fn renew(
     let worker = outlook::worker(env).ok_or("missing HARNESS_WORKER_ID")?;
     let of_environment = env.get("HARNESS_TASK_ID").and_then(|id| id.to_str());
     let id = payload.text("task_id").or(of_environment).ok_or("missing task_id")?;
-    // Looked at first: a hook brings no broken ledger back, and these words are promised.
+    // The ledger is read first: a hook does not restore a broken one, and these errors are
+    // promised.
     let ledger = project::look(root)?;
     let task = TaskId::parse(id).ok().and_then(|id| ledger.task(&id)).ok_or("task not found")?;
     if task.status() != Status::InProgress {
@@ -48,7 +49,7 @@ fn renew(
     Ok((lease.task_id, lease.lease_expires_at))
 }
 
-/// The variable is about the task of the variable.
+/// `HARNESS_EPOCH` applies only to the task in `HARNESS_TASK_ID`.
 fn epoch(env: &Environment, is_about_it: bool) -> Result<Option<Epoch>, String> {
     let Some(text) = env.get("HARNESS_EPOCH").filter(|_| is_about_it) else { return Ok(None) };
     let number = text.to_str().and_then(|text| text.trim().parse().ok());

@@ -1,4 +1,5 @@
-//! `self-reflect`: the ledger is done, and the agent looks back at what it was asked for, a few times.
+//! `self-reflect`: the ledger is done, and the agent compares the result with its request, a few
+//! times.
 
 use std::{
     fs::OpenOptions,
@@ -18,7 +19,7 @@ use crate::environment::Environment;
 
 const ITERATIONS: i64 = 5;
 const PROMPT_CHARACTERS: usize = 2000;
-/// How far into a transcript the first prompt is looked for.
+/// The part of a transcript that is searched for the first prompt.
 const TRANSCRIPT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload) -> Answer {
@@ -41,7 +42,8 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
     Answer::block(&reason(number, most, prompt.as_deref()))
 }
 
-/// A value that is no number is a slip, not a wish for none.
+/// Returns the number of iterations. A value that is no number is a mistake, and does not mean
+/// none.
 fn iterations(env: &Environment) -> i64 {
     let told = env.get("REFLECT_MAX_ITERATIONS").and_then(|text| text.to_str());
     told.and_then(|text| text.trim().parse().ok()).unwrap_or(ITERATIONS)
@@ -68,7 +70,7 @@ fn reason(number: i64, most: i64, prompt: Option<&str>) -> String {
             Fix what you find. If there is nothing, say so in one sentence and stop."
 }
 
-/// The first words of the user in a transcript of Claude Code or Codex.
+/// Returns the first prompt of the user in a transcript of Claude Code or Codex.
 fn first_prompt(path: &Path) -> Option<String> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
@@ -87,7 +89,7 @@ fn first_prompt(path: &Path) -> Option<String> {
     None
 }
 
-/// The text of an entry that a user wrote, and not the program in the user's name.
+/// Returns the text of an entry that a user wrote, and not the program in the user's name.
 fn user_text(entry: &Value) -> Option<String> {
     let message = match entry["type"].as_str()? {
         "user" if entry["isMeta"] != true => &entry["message"],

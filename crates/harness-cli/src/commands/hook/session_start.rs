@@ -1,4 +1,4 @@
-//! `session-start`: an agent begins and is told where the work stands.
+//! `session-start`: an agent begins and receives the state of the work.
 
 use harness_core::log::{Kind, LogLine, escape};
 use serde_json::json;
@@ -26,7 +26,7 @@ pub(super) fn answer(project: &Project<'_>) -> Answer {
     self::context(&context)
 }
 
-/// Text that the agent reads before anything else.
+/// Returns text that the agent reads before anything else.
 pub(super) fn context(text: &str) -> Answer {
     Answer::json(&json!({
         "hookSpecificOutput": {
@@ -36,7 +36,7 @@ pub(super) fn context(text: &str) -> Answer {
     }))
 }
 
-/// The numbers of the last session say most; else what happened last.
+/// Returns the line with the numbers of the last session, or else the last line.
 fn last_line(lines: &[String]) -> Option<String> {
     let stats = |line: &&String| LogLine::parse(line).is_some_and(|line| line.kind == Kind::Stats);
     let last = lines.iter().rev().find(stats);

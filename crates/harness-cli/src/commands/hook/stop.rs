@@ -1,4 +1,4 @@
-//! `stop`: an agent wants to end its turn. It may, when the ledger has nothing left for it.
+//! `stop`: an agent wants to end its turn. It may if the ledger has nothing left for it.
 
 use std::collections::HashSet;
 
@@ -12,9 +12,9 @@ use super::{
 };
 use crate::environment::Environment;
 
-/// An agent that is kept going this often without completing anything is let go.
+/// The number of times that an agent is kept from stopping without completing anything.
 const BLOCKS_MAX: u64 = 8;
-/// How many tasks are named as being worked on.
+/// The number of tasks that are named as being worked on.
 const NAMED_MAX: usize = 5;
 
 pub(super) fn answer(
@@ -45,7 +45,8 @@ pub(super) fn answer(
     allow(project)
 }
 
-/// The claimed tasks that keep this agent from ending. A worker among others is not kept for theirs.
+/// Returns the claimed tasks that keep this agent from stopping. One of several workers is not kept
+/// for the tasks of the others.
 fn claimed_here<'a>(env: &Environment, outlook: &Outlook<'a>) -> Vec<&'a Task> {
     let worker = outlook::worker(env).filter(|_| outlook.is_concurrent());
     let counts = |task: &&Task| match (worker, outlook::owner(task)) {
@@ -67,13 +68,13 @@ fn tasks_are_used_up(project: &Project<'_>, ledger: &Ledger) -> bool {
     if most == 0 || head.session_config.concurrency_mode == ConcurrencyMode::Concurrent {
         return false;
     }
-    // Sessions are those of `harness run`; agents that people started themselves have no number.
+    // Only `harness run` counts sessions. Agents that people started have no number.
     if head.session_count == 0 {
         return false;
     }
     let ids: HashSet<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
     let session = format!("[SESSION-{}] ", head.session_count);
-    // Lines of the published protocol may come without a time.
+    // Lines of the published protocol may have no time.
     let fact = |line: &'_ str| {
         let (before, fact) = line.split_once(&session)?;
         (before.is_empty() || before.ends_with("] ")).then(|| fact.to_owned())
@@ -95,8 +96,8 @@ fn allow(project: &Project<'_>) -> Answer {
     Answer::silent()
 }
 
-/// Nothing is left. What is to be looked back on is marked first: a crash in between leaves a stop
-/// that is asked for again.
+/// Finishes, because nothing is left. The marker for `self-reflect` is written first, so that a
+/// crash in between only repeats the stop.
 fn finish(project: &Project<'_>, marker: &Marker) -> Answer {
     let marked = project.write(REFLECT, marker.text());
     project.remove(ACTIVE);
@@ -130,7 +131,8 @@ fn block(
     Answer::block(&reason(outlook, claimed))
 }
 
-/// In a row, since something was last completed. A file that makes no sense counts as none.
+/// Returns how often the agent was kept in a row since something was last completed. An invalid
+/// file counts as none.
 fn blocks_so_far(project: &Project<'_>, completed: usize) -> u64 {
     let text = project.read(COUNTER).unwrap_or_default();
     let Some((blocks, then)) = text.trim().split_once(',') else { return 0 };
@@ -153,7 +155,7 @@ fn reason(outlook: &Outlook<'_>, claimed: &[&Task]) -> String {
             if that worker is gone, `harness task release ID` makes it free again."
 }
 
-/// ` (worker-1, until 2025-07-01T10:30:00Z)`
+/// Returns a text such as ` (worker-1, until 2025-07-01T10:30:00Z)`.
 fn holder(task: &Task) -> String {
     let by = outlook::owner(task).map(|by| escape(by).into_owned());
     let until = task.lease_expires_at().map(|until| format!("until {until}"));

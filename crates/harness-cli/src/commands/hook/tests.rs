@@ -1,5 +1,5 @@
-//! Ten thousand random calls of each hook, in all kinds of surroundings: none panics, none leaves a
-//! trace of what goes on inside, and each ends as it may.
+//! Ten thousand random calls of each hook, in all kinds of surroundings: none panics, none shows a
+//! trace of its internals, and each ends in an allowed way.
 
 use std::{fs, path::PathBuf};
 
@@ -24,7 +24,7 @@ const LEDGERS: [&str; 7] = [
     "",
 ];
 
-/// What agents send, and what they do not.
+/// Fields that agents send, and some that they do not.
 const FIELDS: [&str; 11] = [
     "session_id",
     "stop_hook_active",
@@ -70,7 +70,7 @@ const VARIABLES: [(&str, &[&str]); 7] = [
     ("REFLECT_MAX_ITERATIONS", &["0", "-1", "2", "x", "99999999999999999999"]),
 ];
 
-/// A project in memory, where the machine has a place for that: what is durable is not asked here.
+/// A project in memory, if the machine has a place for that. Durability is not tested here.
 struct Place {
     _directory: tempfile::TempDir,
     root: PathBuf,
@@ -87,9 +87,9 @@ impl Place {
         Self { _directory: directory, root }
     }
 
-    /// As a hook finds it.
+    /// Prepares the files that a hook finds.
     fn prepare(&self, hook: Hook, random: &mut Random) -> &'static str {
-        // A claim that is made is a transaction; a thousand of those are enough.
+        // A claim is a transaction, and a thousand of them are enough.
         let from = if hook == Hook::Claim && random.percent(70) { 3 } else { 0 };
         let ledger = random.pick(&LEDGERS[from..]).copied().unwrap_or_default();
         fs::write(self.root.join(LEDGER), ledger).unwrap();
@@ -127,7 +127,7 @@ fn input(random: &mut Random, root: &Path) -> Vec<u8> {
     };
     let fields: Vec<_> = (0..count).map(|_| field(random)).collect();
     let mut bytes = format!("{{{}}}", fields.join(",")).into_bytes();
-    // Some come damaged.
+    // Some inputs are damaged.
     if random.percent(10) {
         bytes.truncate(random.below(bytes.len()));
     } else if random.percent(10) {
@@ -175,7 +175,7 @@ fn ten_thousand(hook: Hook) {
     }
 }
 
-/// What is not as it must be in an answer.
+/// Returns the problem of an answer, if there is one.
 fn wrong(hook: Hook, is_off: bool, answer: &Answer) -> Option<&'static str> {
     let Answer { stdout, stderr, ending } = answer;
     let document = serde_json::from_str::<Value>(stdout).ok().filter(Value::is_object);

@@ -1,4 +1,5 @@
-//! What `init` finds of the project and offers: its check, and its tests as protected files.
+//! The parts of the project that `init` finds and offers: its check, and its tests as protected
+//! files.
 
 use std::path::Path;
 
@@ -12,15 +13,15 @@ use crate::{
     prompt::{Answer, Audience, confirm_or},
 };
 
-/// Larger ones are no manifests that people write.
+/// The limit of a manifest. Larger files are not written by people.
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
-/// How many files are looked at for tests.
+/// The number of files that are searched for tests.
 const FILES_MAX: usize = 100_000;
 
-/// What the user agreed to.
+/// The settings that the user agreed to.
 pub(super) struct Offer {
     pub(super) check: Option<ProjectCheck>,
-    /// Commands that would be checks too.
+    /// Other commands that could be the check.
     pub(super) others: Vec<String>,
     pub(super) protected: Vec<String>,
     pub(super) consent: Consent,
@@ -32,7 +33,7 @@ pub(super) enum Consent {
     Refused { why: &'static str },
 }
 
-/// Looks at the files of the work tree, and asks. `None` where there is nothing to offer.
+/// Reads the names of the work tree, and asks. Returns `None` if there is nothing to offer.
 pub(super) fn offer(tree: &Path, args: &Args, audience: Audience) -> Result<Option<Offer>> {
     let project = look(tree);
     let mut checks = project.checks().into_iter();
@@ -45,8 +46,8 @@ pub(super) fn offer(tree: &Path, args: &Args, audience: Audience) -> Result<Opti
     Ok((offer.check.is_some() || !offer.protected.is_empty()).then_some(offer))
 }
 
-/// Without a terminal `init` takes its defaults, but to run code of the repository is agreed to by
-/// nobody then, unless `--yes` does.
+/// Returns the consent without a question. Without a terminal `init` uses its defaults, but only
+/// `--yes` agrees to run code of the repository then.
 fn unasked(args: &Args, audience: Audience) -> Consent {
     match (args.no_try, args.yes, audience) {
         (true, _, _) => Consent::Refused { why: "it was not tried (--no-try)" },
@@ -86,8 +87,8 @@ fn ask(offer: &mut Offer, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Names and manifests at the top, and the files that git does not ignore. Nothing is run but git, and
-/// what cannot be read is not there.
+/// Returns names and manifests at the top, and the files that git does not ignore. Only git is run,
+/// and unreadable files count as missing.
 fn look(tree: &Path) -> ProjectFiles {
     let Ok(folder) = Folder::open(tree) else { return ProjectFiles::default() };
     let names = folder.names().unwrap_or_default().into_iter().collect();

@@ -19,7 +19,7 @@ use crate::{
     store::{both_ways, warn},
 };
 
-/// Brings back the newest version that harness wrote, and says what is missing.
+/// Restores the newest version that harness wrote, and prints what is missing.
 pub(super) fn run(invocation: &mut Invocation, args: &Args, here: &Path) -> Result<ExitCode> {
     let env = &invocation.env;
     let root = StateRoot::discover(env, here).or_else(|_| StateRoot::for_init(env, here))?;
@@ -83,7 +83,7 @@ fn name(from: Source) -> &'static str {
     }
 }
 
-/// A new ledger must not be made over one that can be brought back, and one that is broken is none.
+/// Refuses if the ledger can be restored or is broken, because a new one would replace it.
 pub(super) fn refuse_to_lose(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     invocation.store(root)?.lost()?;
     match root.snapshot() {
@@ -94,7 +94,7 @@ pub(super) fn refuse_to_lose(invocation: &Invocation, root: &StateRoot) -> Resul
     }
 }
 
-/// Archives what there is, and makes a new ledger.
+/// Archives the existing files, and creates a new ledger.
 pub(super) fn start_over(
     invocation: &Invocation,
     root: &StateRoot,

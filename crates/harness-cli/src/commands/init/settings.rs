@@ -1,4 +1,5 @@
-//! The harness.toml that `init` writes: what was found, what was tried, and what follows from it.
+//! The harness.toml that `init` writes: the settings that were found and tried, and those that
+//! follow from them.
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -21,7 +22,7 @@ use crate::{
 
 const FILE: &str = harness::home::Home::CONFIG;
 
-/// What became of an offer.
+/// The result of an offer.
 pub(super) struct Settled {
     offer: Offer,
     trial: Trial,
@@ -29,7 +30,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Tries the check where that was agreed to, and writes the settings.
+    /// Tries the check if the user agreed to it, and writes the settings.
     pub(super) fn settle(
         invocation: &Invocation,
         root: &StateRoot,
@@ -51,13 +52,13 @@ impl Settled {
                 done.push(format!("wrote {FILE}{rest}"));
                 Trust::grant_made(&invocation.env, root, &WouldRun::settings(root));
             }
-            // The ledger is there and works without it.
+            // The ledger exists and works without the settings.
             Err(why) => warn(&why.error),
         }
         Ok(settled)
     }
 
-    /// Tasks that are added without a check have one.
+    /// Returns whether tasks that are added without a check get one.
     pub(super) fn has_check(&self) -> bool {
         self.offer.check.is_some() && self.advice.usable
     }
@@ -155,14 +156,14 @@ impl Settled {
     }
 }
 
-/// A file that somebody else made meanwhile is left as it is.
+/// Writes the file. A file that another process created meanwhile is left alone.
 fn write(path: &Path, text: &str) -> Result<()> {
     let made = fs::OpenOptions::new().write(true).create_new(true).open(path);
     made.and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|why| Failure::file("write", path, &why))
 }
 
-/// Lines of a bearable length.
+/// Formats the text as a comment with lines of limited length.
 fn comment(text: &str) -> String {
     const WIDTH: usize = 98;
     let mut lines = String::new();

@@ -24,11 +24,10 @@ use crate::{
     failure::Result, invocation::Invocation, paint::visible, root::StateRoot, trust::Trust,
 };
 
-/// How many lines of a failed check are shown.
+/// The number of lines of a failed check that are shown.
 const SHOWN_LINES: usize = 10;
 
-/// Runs the check as tasks would run it, with the time limit that theirs has. Ctrl-C ends the trial
-/// and nothing else.
+/// Runs the check as tasks would run it, with the same time limit. Ctrl-C ends only the trial.
 pub(super) fn trial(
     invocation: &Invocation,
     root: &StateRoot,
@@ -73,7 +72,7 @@ pub(super) fn trial(
     }
 }
 
-/// What the check came to in a clean checkout, and what that was of.
+/// Returns the result of the check in a clean checkout, and the commit of that checkout.
 fn clean(
     invocation: &Invocation,
     root: &StateRoot,

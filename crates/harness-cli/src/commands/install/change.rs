@@ -28,7 +28,7 @@ pub(super) fn apply_all(changes: &[Change], base: &Path) -> Result<()> {
     for change in changes {
         if let Err(failure) = change.apply(base) {
             let back = done.iter().rev().map(|change| change.inverse().apply(base));
-            return Err(told(failure, back.filter_map(Result::err).collect()));
+            return Err(with_stuck(failure, back.filter_map(Result::err).collect()));
         }
         done.push(change);
     }
@@ -36,7 +36,7 @@ pub(super) fn apply_all(changes: &[Change], base: &Path) -> Result<()> {
 }
 
 /// Adds the changes that could not be undone to the failure.
-fn told(failure: Failure, stuck: Vec<Failure>) -> Failure {
+fn with_stuck(failure: Failure, stuck: Vec<Failure>) -> Failure {
     if stuck.is_empty() {
         return failure.hint("nothing was changed");
     }
@@ -207,7 +207,7 @@ mod tests {
             change(at("gone"), Some("g"), Some("h")),
         ];
         let failure = apply_all(&changes, base).unwrap_err();
-        assert!(failure.error.contains("gone changed meanwhile"), "{failure:?}");
+        assert!(failure.error.contains("gone changed in the meantime"), "{failure:?}");
         assert!(failure.hints.iter().any(|hint| hint == "nothing was changed"), "{failure:?}");
         assert_eq!(read(&at("removed")).unwrap().as_deref(), Some("r"));
         assert_eq!(fs::metadata(at("removed")).unwrap().permissions().mode() & 0o777, 0o640);
@@ -218,11 +218,11 @@ mod tests {
     #[test]
     fn what_can_not_be_taken_back_is_named() {
         let stuck = Failure::error("a/file changed meanwhile");
-        let failure = told(Failure::error("no place"), vec![stuck]);
+        let failure = with_stuck(Failure::error("no place"), vec![stuck]);
         assert_eq!(failure.error, "no place");
         assert_eq!(
             failure.hints,
-            ["a change before it could not be taken back: a/file changed meanwhile"]
+            ["an earlier change could not be undone: a/file changed meanwhile"]
         );
     }
 }

@@ -12,17 +12,17 @@ use super::{
     },
 };
 
-/// What a settings file has to hold.
+/// The required content of a settings file.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// Events of the agent, and the hooks of ours that they call: `("Stop", "stop self-reflect")`.
+    /// Events of the agent, and our hooks that they call: `("Stop", "stop self-reflect")`.
     pub(super) events: &'static [(&'static str, &'static str)],
-    /// Variables of the agent, and their values. One that is set already stays as it is.
+    /// Variables of the agent, and their values. One that is already set stays unchanged.
     pub(super) variables: &'static [(&'static str, &'static str)],
 }
 
-/// The file with our hooks, each of them once. What was changed beside their command stays, and so do
-/// variables that were put before it.
+/// Returns the file with our hooks, each of them once. Changes beside their command stay, and so do
+/// variables before it.
 pub(super) fn with(
     file: Option<JsonText>,
     wanted: &Wanted,
@@ -68,7 +68,7 @@ pub(super) fn with(
             (Some(_), Some(_), None) => file.push(&path, &group(names)),
         }
     }
-    // What an older version wrote and this one does not want.
+    // These are entries of an older version that this one does not use.
     let is_wanted = |event: &str| wanted.events.iter().any(|(name, _)| *name == event);
     for event in events(&file) {
         _ = take_out(&mut file, &event, &programs, usize::from(is_wanted(&event)));
@@ -83,11 +83,11 @@ pub(super) fn with(
     Ok(file)
 }
 
-/// The file without any hook or variable of ours; `None` where nothing else is in it. A variable with
-/// another value was set by somebody else.
+/// Returns the file without any hook or variable of ours; `None` if nothing else is in it. A
+/// variable with another value belongs to the user.
 pub(super) fn without(mut file: JsonText, wanted: &Wanted) -> Result<Option<JsonText>, String> {
     check(&file)?;
-    // What was added last goes first, so that it is known which brackets were made here.
+    // The last addition is removed first, so that it is known which brackets were made here.
     for (name, value) in wanted.variables.iter().rev() {
         let path = [Key("env"), Key(name)];
         if file.get(&path) == Some(json!(value)) && file.remove(&path) == Left::Nothing {
@@ -103,13 +103,13 @@ pub(super) fn without(mut file: JsonText, wanted: &Wanted) -> Result<Option<Json
     Ok(Some(file))
 }
 
-/// Takes all hooks of ours out of an event but the first so many.
+/// Removes all of our hooks from an event except the first `keep`.
 fn take_out(file: &mut JsonText, event: &str, programs: &[String], keep: usize) -> Left {
-    // From the end, so that the places of the others stay.
+    // The removal starts at the end, so that the places of the others stay valid.
     for ((group, handler), _) in ours(file, event, programs).into_iter().skip(keep).rev() {
         let path = [Key("hooks"), Key(event), Index(group), Key("hooks"), Index(handler)];
         let alone = file.get(&path[..4]).and_then(|all| Some(all.as_array()?.len())) == Some(1);
-        // A group without hooks is none to the agent.
+        // The agent ignores a group without hooks.
         if file.remove(if alone { &path[..3] } else { &path }) == Left::Nothing {
             return Left::Nothing;
         }
@@ -123,8 +123,8 @@ fn events(file: &JsonText) -> Vec<String> {
     events.map(|events| events.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// What harness is called in this file. A hook of another name is ours where a neighbour shows that
-/// its program is.
+/// Returns the names of harness in this file. A hook of another name is ours if a hook beside it
+/// shows that its program is harness.
 fn programs(file: &JsonText) -> Vec<String> {
     let events = events(file);
     let commands = events.iter().flat_map(|event| commands(file, event));
@@ -134,7 +134,7 @@ fn programs(file: &JsonText) -> Vec<String> {
     calls.collect()
 }
 
-/// What our command becomes; `None` if it says the same already.
+/// Returns the new text of our command; `None` if it already means the same.
 fn changed(there: &str, wanted: &str) -> Option<String> {
     match (Call::parse(there), Call::parse(wanted)) {
         (Some(there), Some(wanted)) if there.does_as(&wanted) => None,
@@ -154,7 +154,7 @@ fn ours(file: &JsonText, event: &str, programs: &[String]) -> Vec<(At, String)> 
     commands(file, event).into_iter().filter(|(_, command)| is_ours(command)).collect()
 }
 
-/// All commands of an event.
+/// Returns all commands of an event.
 fn commands(file: &JsonText, event: &str) -> Vec<(At, String)> {
     let groups = file.get(&[Key("hooks"), Key(event)]).unwrap_or_default();
     let mut found = Vec::new();
@@ -167,7 +167,7 @@ fn commands(file: &JsonText, event: &str) -> Vec<(At, String)> {
     found
 }
 
-/// What is written into has to have the form that agents read.
+/// Checks that the file has the form that agents read.
 fn check(file: &JsonText) -> Result<(), String> {
     let whole = file.get(&[]).unwrap_or_default();
     let Some(fields) = whole.as_object() else { return Err("it is not an object".to_owned()) };

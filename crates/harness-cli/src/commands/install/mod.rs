@@ -1,7 +1,8 @@
-//! `harness install`, and what `uninstall` shares with it: our entries in the settings of an agent.
+//! `harness install`, with the parts that `uninstall` shares: our entries in the settings of an
+//! agent.
 //!
-//! Owns which files those are. What is written is decided as text for all of them before the first
-//! is touched; everything in them that is not ours stays as it is, byte by byte.
+//! This module owns the list of these files. The new text of all files is known before the first
+//! one is written. Everything in them that is not ours stays unchanged, byte by byte.
 
 mod call;
 mod change;
@@ -78,7 +79,7 @@ pub(super) enum Scope {
     User,
 }
 
-/// A file, and what of ours is in it.
+/// A file, and our part in it.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
@@ -93,8 +94,8 @@ enum Part {
     Page(Reader),
 }
 
-/// Both are hooks of one event in one command: agents start the commands of an event together, and
-/// the second hook has to see what the first has left.
+/// Both are hooks of one event in one command. Agents start the commands of an event together, but
+/// the second hook has to see the result of the first.
 const STOP: (&str, &str) = ("Stop", "--bound stop self-reflect");
 const PROMPT: (&str, &str) = ("UserPromptSubmit", "prompt");
 const SESSION_START: (&str, &str) = ("SessionStart", "session-start");
@@ -109,13 +110,14 @@ const CLAUDE_HOOKS: &Wanted = &Wanted {
         ("TeammateIdle", "teammate-idle"),
         ("PreCompact", "pre-compact"),
     ],
-    // Claude Code ends a turn that hooks keep from ending more than 8 times in a row without a tool in
-    // between. An objective may need 10, and then the hooks look back. They have limits of their own.
+    // Claude Code ends a turn after hooks have kept it more than 8 times in a row without a tool in
+    // between. An objective may need 10, and then comes the reflection. The hooks have limits of
+    // their own.
     variables: &[("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "50")],
 };
 
-/// Codex has no teammates, and does not read what a hook says before a compaction; it starts the
-/// session anew after one.
+/// The hooks of Codex. It has no teammates, and does not read the output of a hook before a
+/// compaction; it starts the session again after one.
 const CODEX_HOOKS: &Wanted =
     &Wanted { events: &[STOP, PROMPT, SESSION_START, SUBAGENT_STOP], variables: &[] };
 
@@ -131,7 +133,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     report(invocation, &args.target, &installation, &changes, Words::INSTALL)
 }
 
-/// Takes out what `run` has put in.
+/// Removes the entries that `run` has added.
 pub(super) fn take_out(invocation: &mut Invocation, target: &Target) -> Result<ExitCode> {
     permit(invocation, target, Operation::Uninstall)?;
     let installation = Installation::of(&invocation.env, target)?;
@@ -139,7 +141,7 @@ pub(super) fn take_out(invocation: &mut Invocation, target: &Target) -> Result<E
     report(invocation, target, &installation, &changes, Words::UNINSTALL)
 }
 
-/// Takes out what is in this project, of every agent, and says which files it was in.
+/// Removes the entries of every agent in this project, and returns the names of the files.
 pub(super) fn purge(env: &Environment) -> Result<Vec<String>> {
     let mut changed = Vec::new();
     for agent in [Agent::Claude, Agent::Codex] {
@@ -153,7 +155,7 @@ pub(super) fn purge(env: &Environment) -> Result<Vec<String>> {
     Ok(changed)
 }
 
-/// An agent of the root here changes no settings, neither of the project nor of the user.
+/// Refuses agents of this root. They change no settings, neither of the project nor of the user.
 fn permit(invocation: &Invocation, target: &Target, operation: Operation) -> Result<()> {
     match invocation.root_or_new() {
         Ok(root) if !target.dry_run => invocation.permit(&root, operation),
@@ -172,7 +174,7 @@ struct Installation {
     /// The project, or the home.
     base: PathBuf,
     places: Vec<Place>,
-    /// Where a link among them may lead: into these and nowhere else.
+    /// The folders into which a link among them may lead.
     allowed: Vec<PathBuf>,
 }
 
@@ -189,7 +191,7 @@ impl Installation {
                 (base.join(".mcp.json"), Part::Server),
             ],
             (Agent::Claude, Scope::User) => {
-                // Where it is moved, the file beside it moves into it.
+                // If the folder is moved, the file beside it moves into it.
                 let moved = env.path("CLAUDE_CONFIG_DIR").map(Path::to_owned);
                 let own = moved.clone().unwrap_or_else(|| base.join(".claude"));
                 vec![
@@ -217,7 +219,7 @@ impl Installation {
         Ok(Self { base, places, allowed })
     }
 
-    /// What becomes of each file. Whatever is wrong with any of them is found here.
+    /// Returns the change of each file. All problems of the files are found here.
     fn changes(
         &self,
         edit: impl Fn(Part, Option<&str>) -> Result<Option<String>, String>,
@@ -228,7 +230,7 @@ impl Installation {
                     Failure::config(format!("{}: {why}", path.display()))
                         .hint("nothing was changed; fix the file first, or move it away")
                 })?;
-                // To remove a link would leave our entries in the file that it leads to.
+                // Removing a link would leave our entries in its target.
                 let stays = after.is_none() && before.is_some() && path.is_symlink();
                 let emptied = part.emptied().filter(|_| stays).map(str::to_owned);
                 Ok(after.or(emptied))
@@ -278,7 +280,7 @@ impl Part {
         }
     }
 
-    /// A file of this kind with nothing in it. A page has to go, and be it a link.
+    /// Returns an empty file of this kind. A page must be removed, even if it is a link.
     const fn emptied(self) -> Option<&'static str> {
         match self {
             Part::Hooks(_) | Part::Server => Some("{}\n"),
@@ -288,10 +290,10 @@ impl Part {
     }
 }
 
-/// Some editors begin a file with it, and agents read over it.
+/// The byte order mark. Some editors begin a file with it, and agents ignore it.
 const MARK: char = '\u{feff}';
 
-/// `None`: there is nothing in it. Agents start on a blank file as on one of `{}`.
+/// Parses a file; `None` if it is empty. Agents treat a blank file like one of `{}`.
 fn parse(text: Option<&str>) -> Result<Option<JsonText>, String> {
     let text = text.filter(|text| !is_blank(text));
     let text = text.map(|text| text.strip_prefix(MARK).unwrap_or(text));
@@ -305,8 +307,8 @@ fn parse_of(part: Part, text: &str) -> Result<Option<JsonText>, String> {
     }
 }
 
-/// The new text of a file that was there, or not. A new line after what was blank tells
-/// `blank_before` of it.
+/// Returns the new text of a file, which may have existed. A new line after blank content lets
+/// `blank_before` recognise it.
 fn laid_into(before: Option<&str>, text: &str) -> String {
     match before {
         Some(blank) if is_blank(blank) => format!("{blank}\n{text}"),
@@ -315,7 +317,7 @@ fn laid_into(before: Option<&str>, text: &str) -> String {
     }
 }
 
-/// The blank file that our document was put into, if there was one.
+/// Returns the blank file that our document was put into, if there was one.
 fn blank_before(text: &str) -> Option<String> {
     let (before, _) = text.split_once('{')?;
     before.strip_suffix('\n').map(str::to_owned)
@@ -325,8 +327,8 @@ fn is_blank(text: &str) -> bool {
     text.strip_prefix(MARK).unwrap_or(text).trim().is_empty()
 }
 
-/// Where an agent is started that works on this ledger. A ledger elsewhere, to which a variable
-/// points, says nothing of that.
+/// Returns the place in which an agent for this ledger is started. A ledger elsewhere, to which a
+/// variable points, does not count.
 fn project() -> Result<PathBuf> {
     let (nowhere, here) = (Environment::default(), working_directory()?);
     let found = StateRoot::discover(&nowhere, &here);
@@ -342,11 +344,11 @@ fn home(env: &Environment) -> Result<PathBuf> {
     })
 }
 
-/// What the two commands call what they do.
+/// The words with which the two commands describe their work.
 struct Words {
     did: &'static str,
     already: &'static str,
-    /// For whom wants an edited page to be what it would be without the edit.
+    /// The advice for a user who wants to undo the edits of a page.
     way_out: &'static str,
     is_install: bool,
 }
@@ -421,15 +423,15 @@ fn report(
     Ok(ExitCode::Done)
 }
 
-/// Text of others on a terminal; a tab is none of what could do harm, and neither is a line end. Where
-/// nobody looks, that of Windows stays what it is, for `git apply`.
+/// Makes the text of others safe for a terminal, except tabs and line ends, which do no harm.
+/// Without a terminal, line ends of Windows stay unchanged, for `git apply`.
 fn visible_diff(diff: &str, line_end: &str) -> String {
     let line = |line: &str| line.split('\t').map(visible).collect::<Vec<_>>().join("\t");
     diff.split(line_end).map(line).collect::<Vec<_>>().join(line_end)
 }
 
 impl Target {
-    /// What has to happen before it works.
+    /// Returns the steps that are needed before it works.
     fn notes(&self) -> &'static [&'static str] {
         match (self.agent, self.scope()) {
             (Agent::Claude, Scope::Project) => &[

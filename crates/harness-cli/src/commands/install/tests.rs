@@ -1,4 +1,4 @@
-//! What is written into the files of others, and that it can be taken out without a trace.
+//! Tests of the text that is written into the files of others, and of its removal without a trace.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Installed, installed again, by another program, and taken out.
+/// Installs, installs again, installs with another program, and removes.
 fn comes_back(part: Part, before: Option<&str>) {
     let once = part.with(before, "harness").unwrap();
     assert_eq!(part.with(once.as_deref(), "harness").unwrap(), once);
@@ -99,7 +99,7 @@ fn variables_before_our_command_stay() {
         assert_eq!(after["hooks"]["Stop"].as_array().unwrap().len(), 1);
         after["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
     };
-    // What does the same stays as it is written.
+    // A command with the same meaning stays unchanged.
     let same = " harness  hook --bound stop  self-reflect";
     assert_eq!(stop(&settings(same)), format!("A='b c' {same}"));
     for older in ["harness hook stop", "/old/harness hook stop", "h2 hook stop self-reflect"] {
@@ -194,7 +194,7 @@ fn the_page_fits_a_page_and_names_commands_that_exist() {
 }
 
 proptest! {
-    /// A failing file is printed in full, which is all that its seed could tell.
+    /// A failing file is printed in full, which replaces its seed.
     #[test]
     fn any_hooks_come_back(blank in "[ \t\r\n]{0,3}", group in json_text::tests::documents()) {
         let list = [group.as_str(), "null"].join(&format!("{blank},"));
@@ -209,7 +209,7 @@ proptest! {
             if part.with(Some(&file), "harness").is_ok() {
                 comes_back(part, Some(&file));
             } else {
-                // Its form is another one; then it is left alone or refused, but never changed.
+                // The file has another form. Then it is left alone or refused, but never changed.
                 let left = part.without(Some(&file));
                 prop_assert!(left.is_err() || left.unwrap().as_deref() == Some(&*file));
             }

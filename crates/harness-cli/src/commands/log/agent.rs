@@ -1,4 +1,4 @@
-//! `harness log --agent`: what an agent said and did, from its transcripts.
+//! `harness log --agent`: the text and the actions of an agent, from its transcripts.
 
 use std::collections::VecDeque;
 
@@ -45,7 +45,7 @@ pub(super) fn run(invocation: &mut Invocation, args: &Args) -> Result<ExitCode> 
     Ok(ExitCode::Done)
 }
 
-/// A task, or the beginning of the id of a run.
+/// Returns the selection for a task, or for the beginning of a run's id.
 fn whose(root: &StateRoot, folder: &TranscriptFolder, id: &str) -> Result<Whose> {
     let task = Whose::Task(id.to_owned());
     if !folder.names(&task)?.is_empty() {
@@ -64,13 +64,13 @@ fn whose(root: &StateRoot, folder: &TranscriptFolder, id: &str) -> Result<Whose>
     }
 }
 
-/// What the files of a run are named after; for a run over the ledger, of its last attempt.
+/// Returns the name of a run's files. For a run over the ledger it is that of its last attempt.
 fn loop_of(run: &Run, runs: &[Run], folder: &TranscriptFolder) -> Result<String> {
     let name = |run: &Run| match (&run.task, run.epoch) {
         (Some(task), Some(epoch)) => format!("{task}.{epoch}"),
         _ => run.id.to_string(),
     };
-    // Newest first.
+    // The attempts are sorted, newest first.
     let attempts = runs.iter().filter(|other| other.parent.as_ref() == Some(&run.id));
     for candidate in [run].into_iter().chain(attempts).map(name) {
         if !folder.names(&Whose::Loop(candidate.clone()))?.is_empty() {
@@ -107,7 +107,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Prints what was kept; from now on nothing is.
+    /// Prints the kept lines, and keeps no more from now on.
     fn end(&mut self) -> Result<()> {
         let kept = self.kept.take().map(|kept| kept.lines).unwrap_or_default();
         kept.into_iter().try_for_each(|line| self.invocation.out.line(line))
@@ -127,7 +127,7 @@ impl Printer<'_> {
         self.rest(folder, name, &mut lines, &mut text)
     }
 
-    /// What is there by now.
+    /// Prints the lines that exist by now.
     fn more(&mut self, lines: &mut TranscriptLines, text: &mut TranscriptText) -> Result<()> {
         while let Some(line) = lines.next()? {
             for shown in text.line(&line) {
@@ -137,7 +137,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// What has no end yet, and what went to standard error.
+    /// Prints the line that has no end yet, and standard error.
     fn rest(
         &mut self,
         folder: &TranscriptFolder,
@@ -161,8 +161,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Goes on with what is written, and with the next transcript when there is one. Only the end of
-    /// standard output or an interrupt ends it.
+    /// Follows the transcript, and the next one when it appears. Only the end of standard output or
+    /// an interrupt ends it.
     fn follow(
         &mut self,
         root: &StateRoot,

@@ -1,7 +1,7 @@
 //! `harness mcp`: the commands of an agent as tools, by the Model Context Protocol.
 //!
-//! A tool is a schema and a call of what the command of the same purpose calls; nothing is decided
-//! here. [`server`] and [`wire`] alone know the crate that speaks the protocol.
+//! A tool is a schema, and a call of the function that the corresponding command calls. Nothing is
+//! decided here. Only [`server`] and [`wire`] know the crate that implements the protocol.
 
 mod server;
 mod tool;

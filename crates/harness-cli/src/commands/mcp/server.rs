@@ -139,7 +139,7 @@ impl ServerHandler for Server {
             tokio::select! {
                 done = &mut working => {
                     let done = done.unwrap_or_else(|why| Err(Failure::error(why.to_string())));
-                    return Ok(told(done).into());
+                    return Ok(call_result(done).into());
                 }
                 () = context.ct.cancelled(), if !stop.is_cancelled() => stop.cancel(),
                 _ = tick.tick() => progress.tell(&context).await,
@@ -184,9 +184,10 @@ impl Progress {
     async fn tell(&self, context: &RequestContext<RoleServer>) {
         let (Some(token), Some(waits_for)) = (&self.token, self.waits_for) else { return };
         let seconds = self.since.elapsed().as_secs_f64().round();
-        let told = ProgressNotificationParam::new(token.clone(), seconds).with_message(waits_for);
+        let progress =
+            ProgressNotificationParam::new(token.clone(), seconds).with_message(waits_for);
         // A lost report does no harm.
-        _ = context.peer.notify_progress(told).await;
+        _ = context.peer.notify_progress(progress).await;
     }
 }
 
@@ -201,7 +202,7 @@ fn described(tool: &Tool) -> rmcp::model::Tool {
 }
 
 /// Returns the result of a call. A refusal is a result too, so that the agent can read the hints.
-fn told(done: Result<Answer>) -> CallToolResult {
+fn call_result(done: Result<Answer>) -> CallToolResult {
     match done {
         Ok(Answer::Text(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
         Ok(Answer::Data(data)) => CallToolResult::structured(data),

@@ -1,4 +1,4 @@
-//! What a tool is: its name, what it wants, and what it does to the ledger.
+//! A tool: its name, its arguments, and its effect on the ledger.
 
 use harness::shell::Cancel;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -13,30 +13,30 @@ use crate::{
     render::{ColorWhen, Out},
 };
 
-/// The arguments of a tool. The doc comment of the type is what an agent reads of the tool, those
-/// of its fields what it reads of the arguments.
+/// The arguments of a tool. An agent reads the doc comment of the type as the description of the
+/// tool, and those of the fields as the descriptions of the arguments.
 pub(super) trait Call: DeserializeOwned + JsonSchema {
     const NAME: &'static str;
     const EFFECT: Effect;
-    /// For tools that may take long: what for.
+    /// The thing that a slow tool waits for.
     const WAITS_FOR: Option<&'static str> = None;
 
     fn call(self, invocation: &Invocation) -> Result<Answer>;
 }
 
-/// What a tool does to the world.
+/// The effect of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
-    /// Again is one more.
+    /// A repeated call adds one more.
     Adds,
-    /// Again leaves the same.
+    /// A repeated call changes nothing more.
     Settles,
-    /// It may put away what was there.
+    /// It may archive earlier content.
     Replaces,
 }
 
-/// What an agent is told.
+/// The result of a call for an agent.
 #[derive(Debug)]
 pub(super) enum Answer {
     Text(String),
@@ -68,7 +68,7 @@ impl Tool {
         };
         let description = schema.remove("description").unwrap_or_default();
         schema.retain(|key, _| key != "$schema" && key != "title");
-        // An object without arguments has none, to every client.
+        // Some clients need `properties` even if there are no arguments.
         let properties = schema.entry("properties").or_insert_with(|| Map::new().into());
         properties.as_object_mut().into_iter().flatten().for_each(|(_, field)| plain(field));
         Self {
@@ -82,7 +82,7 @@ impl Tool {
         }
     }
 
-    /// Blocks for as long as it takes, or until `stop`.
+    /// Calls the tool. It blocks until the end, or until `stop`.
     pub(super) fn call(
         &self,
         env: &Environment,
@@ -90,7 +90,7 @@ impl Tool {
         arguments: Map<String, Value>,
     ) -> Result<Answer> {
         let invocation = Invocation {
-            // Nothing of a command is written there: standard output is the protocol's.
+            // Standard output belongs to the protocol, so no command writes there.
             out: Out::new(ColorWhen::Never, env),
             env: env.clone(),
             plain: true,
@@ -100,7 +100,7 @@ impl Tool {
     }
 }
 
-/// That null may be said as well as nothing is no help to a model.
+/// Removes null from the types and defaults of a field, because it does not help a model.
 fn plain(field: &mut Value) {
     let Some(field) = field.as_object_mut() else { return };
     if let Some(Value::String(text)) = field.get_mut("description") {

@@ -1,4 +1,4 @@
-//! The tools. What an agent reads of them are the doc comments.
+//! The tools. Their doc comments are the descriptions that an agent reads.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use crate::{
     worker,
 };
 
-/// An agent reads this much of a ledger, and no more.
+/// The number of lines of a ledger that an agent receives.
 const STATUS_ROWS: usize = 60;
 
 pub(super) fn all() -> Vec<Tool> {
@@ -58,7 +58,7 @@ fn parsed(id: &str) -> Result<TaskId> {
     task_id(id).map_err(Failure::usage)
 }
 
-/// The task that is named, or that of the environment.
+/// Returns the named task, or the task of the environment.
 fn claimed(task_id: Option<&str>) -> Result<Claimed> {
     Ok(Claimed::of(task_id.map(parsed).transpose()?))
 }

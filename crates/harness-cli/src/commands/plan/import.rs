@@ -84,8 +84,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Takes in the plan that was read from `text`, and says what it came to and where the tasks are
-/// kept that were there.
+/// Imports the plan that was read from `text`, and returns the result with the place of the
+/// archived tasks.
 pub(crate) fn import(
     invocation: &Invocation,
     text: &str,
@@ -96,7 +96,7 @@ pub(crate) fn import(
     let root = match StateRoot::discover(&invocation.env, &start) {
         Ok(root) => root,
         Err(_) => {
-            // A plan that is refused must leave nothing behind.
+            // A refused plan must leave nothing behind.
             plan.check_graph(|_| false)?;
             StateRoot::for_init(&invocation.env, &start)?
         }

@@ -26,7 +26,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// One of the two is there, as the arguments ask for.
+    /// Returns the file. Clap requires exactly one of the two.
     pub(super) fn file(&self) -> &Path {
         self.plan.as_deref().or(self.file.as_deref()).unwrap_or(Path::new("-"))
     }
@@ -35,7 +35,7 @@ impl Source {
 /// The limit of one line on the wire.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// The text of `file`, or of standard input for `-`.
+/// Returns the text of `file`, or of standard input for `-`.
 pub(super) fn read(file: &Path) -> Result<String> {
     let bytes = if file == Path::new("-") {
         bounded("standard input", io::stdin().lock(), None)?
@@ -53,7 +53,7 @@ pub(super) fn read(file: &Path) -> Result<String> {
         .map_err(|_| Failure::error(format!("{} is not UTF-8 text", file.display())))
 }
 
-/// Reads what may be read; a pipe or a device has no size, so that it is not asked for alone.
+/// Reads up to the limit. The size alone is not enough, because a pipe or a device has none.
 fn bounded(name: &str, from: impl Read, size: Option<u64>) -> Result<Vec<u8>> {
     let too_large = |size: &str| {
         Failure::error(format!("{name} is too large: {size}; a plan has at most {BYTES_MAX} bytes"))
@@ -87,7 +87,7 @@ impl From<PlanError> for Failure {
     }
 }
 
-/// What was left out on reading.
+/// Warns about the parts that were left out when the plan was read.
 pub(super) fn warn_of(plan: &Plan) {
     plan.warnings.iter().for_each(|warning| warn(warning));
 }

@@ -1,4 +1,4 @@
-//! What a run did while this process watched it, for the summary at its end.
+//! The results of a run while this process watched it, for the summary at its end.
 
 use harness::{
     Event,
@@ -11,7 +11,7 @@ pub(super) struct Account {
     pub(super) completed: Vec<(TaskId, Option<CommitId>)>,
     /// Attempts that failed and were rolled back or tried again.
     pub(super) failed_attempts: u32,
-    /// Somebody ended the run with `harness abort`, perhaps with a reason.
+    /// Whether the run was ended with `harness abort`, perhaps with a reason.
     pub(super) aborted: Option<Option<String>>,
 }
 

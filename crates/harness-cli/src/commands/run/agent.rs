@@ -1,4 +1,4 @@
-//! Which agents work.
+//! The choice of the agents.
 
 use std::time::Duration;
 
@@ -18,29 +18,29 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Looked for, in this order, where nobody named an agent. What runs a task's text as a script is
-/// never among them.
+/// The agents that are searched, in this order, if none is named. An agent that runs a task's text
+/// as a script is never among them.
 const LOOKED_FOR: [&str; 2] = ["claude", "codex"];
 
 /// The agents of a run.
 pub(super) struct Agents {
     pub(super) worker: CodingAgent,
-    /// Who take over while it is limited, by name.
+    /// The agents that take over while the worker is rate limited, by name.
     pub(super) others: Vec<(String, CodingAgent)>,
     pub(super) summarizer: Option<CodingAgent>,
     pub(super) summarizer_price: Option<Price>,
-    /// Of the worker and the others.
+    /// The names of the worker and the others.
     pub(super) names: Vec<String>,
     pub(super) prices: Vec<Option<Price>>,
 }
 
-/// The first agent that is installed, if none was named.
+/// Returns the first installed agent, for a run without a named one.
 pub(super) fn installed(env: &Environment) -> Option<&'static str> {
     LOOKED_FOR.into_iter().find(|name| find_program(env, name).is_some())
 }
 
-/// The agents that the flags, the configuration or the `PATH` name.
-/// `more` names variables that the program of `command` gets.
+/// Returns the agents that the flags, the configuration or the `PATH` name. `more` names variables
+/// that the program of `command` gets.
 pub(super) fn choose(config: &Config, command: Option<&str>, more: &[String]) -> Result<Agents> {
     let summarizer = config.summarizer.agent.as_deref();
     let summarizer_price = summarizer.and_then(|name| price(config, name));
@@ -72,14 +72,15 @@ pub(super) fn choose(config: &Config, command: Option<&str>, more: &[String]) ->
     Ok(Agents { worker, others, summarizer, summarizer_price, names, prices })
 }
 
-/// What `[agents.command]` and `--agent-env` say of programs that `--agent-command` names.
+/// Returns the settings of `[agents.command]` and `--agent-env` for programs that `--agent-command`
+/// names.
 fn by_command(config: &Config, more: &[String]) -> Agent {
     let mut env = config.agents.get("command").map(|table| table.env.clone()).unwrap_or_default();
     env.extend(more.iter().cloned());
     Agent { env, ..Agent::default() }
 }
 
-/// Names the keys of models that are set here and that the program does not get.
+/// Names the keys of models that are set here and that the program does not receive.
 pub(super) fn say_what_is_kept_back(env: &Environment, config: &Config, more: &[String]) {
     let allowed = Allowed::base().and(by_command(config, more).env);
     let is_key = |name: &str| name.ends_with("_API_KEY") || name.ends_with("_AUTH_TOKEN");
@@ -97,7 +98,7 @@ fn price(config: &Config, name: &str) -> Option<Price> {
     Some(Price { input: price.input, output: price.output })
 }
 
-/// A command line that only a shell understands would reach the program as words of its own.
+/// Refuses shell syntax, because the program would receive it as plain words.
 pub(super) fn refuse_shell_syntax(command: &str) -> Result<()> {
     let Some(found) = shell_syntax(command) else { return Ok(()) };
     let what = format!("--agent-command is not run by a shell, and {found:?} is shell syntax");
@@ -106,7 +107,7 @@ pub(super) fn refuse_shell_syntax(command: &str) -> Result<()> {
         .hint("quotes around a word keep such characters as they are"))
 }
 
-/// The first operator outside of quotes.
+/// Returns the first operator outside of quotes.
 fn shell_syntax(command: &str) -> Option<&'static str> {
     const OPERATORS: [&str; 7] = ["$(", "`", ";", "|", "&", "<", ">"];
     let mut quote = None;
@@ -132,7 +133,7 @@ fn shell_syntax(command: &str) -> Option<&'static str> {
     None
 }
 
-/// A built-in, refined by the table of its name, or an agent that only has a table.
+/// Returns a built-in agent, refined by the table of its name, or an agent that only has a table.
 fn named(config: &Config, name: &str) -> Result<CodingAgent> {
     let table = config.agents.get(name).cloned().unwrap_or_default();
     match config.kind(name) {
@@ -153,7 +154,7 @@ fn named(config: &Config, name: &str) -> Result<CodingAgent> {
     }
 }
 
-/// This very program, wherever an agent would look for it by name.
+/// Returns the tools of this very program, whatever an agent would find by name.
 fn tools(table: &Agent) -> Result<Option<ToolServer>> {
     if !table.mcp {
         return Ok(None);

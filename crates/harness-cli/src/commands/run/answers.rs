@@ -1,5 +1,5 @@
-//! Questions to the people behind a run: shown at once with the command that answers them and, where a
-//! person sits at the terminal of the run, answered right there.
+//! Questions to the people behind a run. Each is shown at once with the command that answers it. A
+//! person at the terminal of the run can answer there.
 
 use std::{
     io::BufRead,
@@ -21,7 +21,7 @@ use rustix::{
 
 use super::view::View;
 
-/// How soon an answer from elsewhere, or the end of the question, is noticed.
+/// The time within which an answer from elsewhere, or the end of the question, is noticed.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(super) struct Answers {
@@ -32,7 +32,7 @@ struct Shared {
     view: Arc<View>,
     hub: Hub,
     secrets: Redactor,
-    /// Whether a thread reads what is typed.
+    /// Whether a thread reads the keyboard.
     reading: Mutex<bool>,
 }
 
@@ -70,7 +70,7 @@ impl Answers {
         }
     }
 
-    /// Reads what is typed, on a thread that ends when no question is open.
+    /// Reads the keyboard, on a thread that ends when no question is open.
     fn read_answers(&self) {
         let mut reading = self.shared.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if !*reading {
@@ -82,7 +82,7 @@ impl Answers {
 }
 
 impl Shared {
-    /// Waits until the oldest question is answered, here or elsewhere; whether to go on.
+    /// Waits until the oldest question is answered, here or elsewhere. Returns whether to continue.
     fn read_answer(&self) -> bool {
         let question = {
             let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,10 +96,10 @@ impl Shared {
         };
         let mut is_asked = false;
         while self.is_open(question.id) {
-            // In the background the terminal belongs to somebody else.
+            // In the background the terminal belongs to another process.
             let ours = is_in_foreground();
             if ours && !is_asked {
-                // What was typed before the question was shown is no answer to it.
+                // Text that was typed before the question was shown is no answer to it.
                 _ = rustix::termios::tcflush(std::io::stdin(), QueueSelector::IFlush);
                 is_asked = true;
             }
@@ -109,7 +109,7 @@ impl Shared {
             }
             let mut line = String::new();
             if std::io::stdin().lock().read_line(&mut line).is_ok_and(|read| read == 0) {
-                // The person ended the input: the question stays open for `harness reply`.
+                // The person ended the input. The question stays open for `harness reply`.
                 self.view.type_on(None);
                 return false;
             }
@@ -145,7 +145,7 @@ fn prompt_of(question: &OpenQuestion) -> String {
     }
 }
 
-/// Whether something was typed, within a short time.
+/// Returns whether something was typed, within a short time.
 fn wait_for_line() -> bool {
     let stdin = std::io::stdin();
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
@@ -154,20 +154,21 @@ fn wait_for_line() -> bool {
         Ok(count) => count > 0,
         Err(rustix::io::Errno::INTR) => false,
         Err(_) => {
-            // Without this a broken terminal would keep a processor busy.
+            // Without this pause a broken terminal would keep a processor busy.
             std::thread::sleep(LOOK);
             false
         }
     }
 }
 
-/// A process in the background that reads from its terminal is stopped by the kernel.
+/// Returns whether this process is in the foreground. The kernel stops a background process that
+/// reads from its terminal.
 fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(std::io::stdin())
         .is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     shlex::try_quote(text).map_or_else(|_| "'…'".to_owned(), |word| word.into_owned())
 }

@@ -53,7 +53,7 @@ impl SetAside {
         };
         match self.workspace.restore(&kept) {
             Ok(_) => Ok(()),
-            Err(WorkspaceError::WouldOverwrite { files }) => {
+            Err(WorkspaceError::WouldOverwrite { files } | WorkspaceError::Conflicts { files }) => {
                 let files = files.join(", ");
                 warn(&format!(
                     "your changes conflict with the work on {files}; they are kept: \

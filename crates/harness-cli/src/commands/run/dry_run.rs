@@ -1,4 +1,4 @@
-//! What a session would do, in order, if every check passed. Nothing is touched.
+//! The actions of a session, in order, if every check passed. Nothing is changed.
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Result;
 
-/// What would happen to one task.
+/// The result of one task.
 pub(super) struct Planned {
     task: Task,
     what: &'static str,
@@ -29,7 +29,7 @@ impl Planned {
     }
 }
 
-/// Plays the session on a copy of the ledger: the same decisions, with checks that all pass.
+/// Simulates the session on a copy of the ledger: the same decisions, with checks that all pass.
 pub(super) fn plan(ledger: &Ledger) -> Result<Vec<Planned>> {
     let now = SystemClock.now();
     let worker = WorkerId::parse("dry-run")?;

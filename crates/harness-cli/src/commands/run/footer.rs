@@ -1,5 +1,5 @@
-//! The lines beneath the log on a terminal: drawn anew when something changed and each second, cleared
-//! before anything is printed above them, and gone at the end.
+//! The lines below the log on a terminal. They are drawn again when something changed and each
+//! second, cleared before anything is printed above them, and removed at the end.
 
 use std::{
     io::Write,
@@ -13,12 +13,12 @@ use harness::clock::{Clock as _, SystemClock};
 use super::progress::{Piece, Progress};
 use crate::paint::Paint;
 
-/// Often enough to show that it lives.
+/// Short enough to show that the run is alive.
 const TICK: Duration = Duration::from_millis(250);
-/// Where the terminal does not tell its width.
+/// The width if the terminal does not report it.
 const COLUMNS: usize = 80;
 
-/// Ends its thread when it is dropped.
+/// The footer. It ends its thread when it is dropped.
 pub(super) struct Footer {
     shared: Arc<Shared>,
     ticker: Option<JoinHandle<()>>,
@@ -34,7 +34,7 @@ struct Board {
     progress: Progress,
     /// The widths of the lines that are on the screen; the cursor is at the end of the last one.
     drawn: Vec<usize>,
-    /// And their text.
+    /// The text of these lines.
     painted: String,
     shown: Shown,
     stage: Stage,
@@ -46,25 +46,26 @@ enum Stage {
     Over,
 }
 
-/// What stands beneath the log.
+/// The content below the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Shown {
     Progress,
-    /// A line on which a person types. It is not drawn again while nothing is printed above it, since
-    /// that would wipe what is typed.
+    /// A line on which a person types. It is not drawn again while nothing is printed above it,
+    /// because that would remove the typed text.
     Typing(String),
     Nothing,
 }
 
 impl Footer {
-    /// Shows nothing before [`begin`](Self::begin): until then others may write to standard error.
+    /// Creates a footer that shows nothing before [`begin`](Self::begin), because others may write
+    /// to standard error until then.
     pub(super) fn new(progress: Progress, paint: Paint) -> Self {
         let (drawn, painted, shown) = (Vec::new(), String::new(), Shown::Nothing);
         let board = Board { progress, drawn, painted, shown, stage: Stage::Begun };
         let shared = Arc::new(Shared { board: Mutex::new(board), ended: Condvar::new(), paint });
         let ticking = Arc::clone(&shared);
         let ticker = std::thread::Builder::new().name("footer".to_owned());
-        // Without the thread it is drawn when something happens.
+        // Without the thread it is drawn only when something happens.
         let ticker = ticker.spawn(move || ticking.tick()).ok();
         Self { shared, ticker }
     }
@@ -82,7 +83,7 @@ impl Footer {
         self.shared.draw(&mut board, lines);
     }
 
-    /// Changes what it shows, which is drawn with the next tick.
+    /// Changes its content, which is drawn with the next tick.
     pub(super) fn change(&self, change: impl FnOnce(&mut Progress)) {
         change(&mut self.shared.lock().progress);
     }
@@ -97,12 +98,12 @@ impl Footer {
         }
     }
 
-    /// The person has ended the line with a newline: the cursor is on an empty one.
+    /// Records that the person has ended the line, so that the cursor is on an empty one.
     pub(super) fn typed(&self) {
         self.shared.lock().drawn.clear();
     }
 
-    /// Clears it for good. What is printed from now on stands alone.
+    /// Clears it for good. Later output stands alone.
     pub(super) fn end(&self) {
         let mut board = self.shared.lock();
         (board.shown, board.stage) = (Shown::Nothing, Stage::Over);
@@ -136,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// Clears what is there, prints `lines`, and draws beneath them.
+    /// Clears the lines, prints `lines`, and draws below them.
     fn draw<T: AsRef<str>>(&self, board: &mut Board, lines: &[T]) {
         let columns = columns();
         let shown = match &board.shown {
@@ -160,13 +161,13 @@ impl Shared {
         }
         text += &painted;
         (board.painted, board.drawn) = (painted, widths);
-        // Nobody is left to report it to when this fails.
+        // If this fails, there is no place left to report it.
         let mut stderr = std::io::stderr().lock();
         _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 }
 
-/// Moves to the first of the lines that are on the screen and clears all from there. A terminal that
+/// Moves to the first of the lines on the screen and clears everything from there. A terminal that
 /// became narrower has wrapped them.
 fn clear(drawn: &[usize], columns: usize) -> String {
     if drawn.is_empty() {
@@ -179,7 +180,7 @@ fn clear(drawn: &[usize], columns: usize) -> String {
     }
 }
 
-/// The line in at most so many columns, painted; and how many it takes.
+/// Returns the painted line in at most so many columns, and its width.
 fn fit(line: &[Piece], columns: usize, paint: Paint) -> (String, usize) {
     let (mut text, mut width) = (String::new(), 0);
     for piece in line {
@@ -197,8 +198,8 @@ fn fit(line: &[Piece], columns: usize, paint: Paint) -> (String, usize) {
     (text, width)
 }
 
-/// At least as wide as a terminal shows it: everything from the first wide script on counts twice, except
-/// for the punctuation and the lines that we draw ourselves.
+/// Returns at least the width on a terminal. Everything from the first wide script on counts twice,
+/// except for the punctuation and the lines that we draw ourselves.
 fn char_width(c: char) -> usize {
     let narrow = c < '\u{1100}' || ('\u{2010}'..'\u{2600}').contains(&c);
     if narrow { 1 } else { 2 }

@@ -236,7 +236,7 @@ fn detach(invocation: &mut Invocation, root: &StateRoot) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// What a person should know before the work begins.
+/// Prints what a person should know before the work begins.
 fn announce(invocation: &Invocation, chosen: &Chosen<'_>, agents: &agent::Agents) {
     let Chosen { args, config, ledger, row } = *chosen;
     if row.objective.is_none() {
@@ -249,7 +249,7 @@ fn announce(invocation: &Invocation, chosen: &Chosen<'_>, agents: &agent::Agents
     }
 }
 
-/// What a session is made from.
+/// The choices that a session is made from.
 struct Chosen<'a> {
     args: &'a Args,
     config: &'a Config,
@@ -303,8 +303,8 @@ fn session<'a>(
     })
 }
 
-/// The run that `--resume` goes on with. What was chosen for it is chosen again, unless the arguments
-/// choose something else.
+/// Returns the run that `--resume` continues. Its choices apply again, unless the arguments change
+/// them.
 fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<Option<Run>> {
     if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage("the objective is empty")
@@ -336,7 +336,7 @@ fn named_run(root: &StateRoot, name: &str) -> Result<RunId> {
     Ok(run_of_name(&runs, name)?.id.clone())
 }
 
-/// The ledger, if a run can work on it.
+/// Returns the ledger, if a run can work on it.
 fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Ledger> {
     let ledger = match args.dry_run {
         true => invocation.look(root)?,
@@ -354,13 +354,13 @@ fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Le
     Ok(ledger)
 }
 
-/// The contexts of an objective. A database that cannot be read is reported elsewhere.
+/// Returns the contexts of an objective. An unreadable database is reported elsewhere.
 fn iterations(root: &StateRoot, run: &Run) -> Vec<Iteration> {
     let store = RunStore::look(root.path()).ok().flatten();
     store.and_then(|store| store.iterations(&run.id).ok()).unwrap_or_default()
 }
 
-/// Where a person, a file or a program sees how the run goes.
+/// Returns the view through which a person, a file or a program watches the run.
 fn view(invocation: &Invocation, args: &Args, row: &Run) -> Arc<View> {
     let copying = if args.json { Copying::No } else { Copying::of_this_process() };
     Arc::new(match invocation.is_watched() {
@@ -372,7 +372,7 @@ fn view(invocation: &Invocation, args: &Args, row: &Run) -> Arc<View> {
     })
 }
 
-/// Reports how the run ended: to the command of `notify`, and as a document.
+/// Reports the end of the run: to the command of `notify`, and as a document.
 fn tell(
     invocation: &mut Invocation,
     root: &StateRoot,
@@ -389,8 +389,8 @@ fn tell(
     Ok(report.code())
 }
 
-/// A ledger that cannot be read is put back from its backup before anything looks at it, as with every
-/// command that changes something.
+/// Restores an unreadable ledger from its backup before anything reads it, as every command does
+/// that changes something.
 fn restore(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     match root.snapshot() {
         Err(StoreError::Format(FormatError::Corrupt(_))) => {
@@ -398,12 +398,12 @@ fn restore(invocation: &Invocation, root: &StateRoot) -> Result<()> {
             applied.warnings.iter().for_each(|warning| warn(warning));
             Ok(())
         }
-        // What else is wrong is reported by what needs the ledger.
+        // The code that needs the ledger reports other problems.
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// The configuration with the agent that the flags name, or else one that is installed.
+/// Returns the configuration with the agent that the flags name, or else one that is installed.
 fn configured(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<Config> {
     let flags = |args: &Args| Overrides::default().set("agent", "--agent", args.agent.clone());
     let config = invocation.config(root, flags(args))?;
@@ -416,7 +416,7 @@ fn configured(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Res
     invocation.config(root, flags(args))
 }
 
-/// What is typed here is stored with the run, and has to run as it was typed.
+/// Refuses secrets in arguments, because they are stored with the run and must run as typed.
 fn refuse_secrets(args: &Args, secrets: &Redactor) -> Result<()> {
     let holds = |flag: &str, line: &Option<String>| {
         let variable = secrets.find(line.as_deref()?)?;
@@ -454,19 +454,19 @@ fn plan(invocation: &mut Invocation, ledger: &Ledger, json: bool) -> Result<Exit
 }
 
 impl Invocation {
-    /// Whether a person watches standard error, on a terminal whose lines can be drawn anew.
+    /// Returns whether a person watches standard error, on a terminal whose lines can be redrawn.
     fn is_watched(&self) -> bool {
         let able = self.env.get("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         !self.plain && able && std::io::IsTerminal::is_terminal(&std::io::stderr())
     }
 }
 
-/// As receipts name it.
+/// Returns the name for receipts.
 fn agent_name(config: &Config, command: Option<&str>) -> String {
     command.map(|c| format!("command: {c}")).or_else(|| config.agent.clone()).unwrap_or_default()
 }
 
-/// An objective without a check ends when the agent claims that it is done.
+/// Warns that an objective without a check ends when the agent claims that it is done.
 fn say_what_will_count(row: &Run, agent: &CodingAgent) {
     if row.objective.is_none() || row.verify.is_some() {
         return;
@@ -478,7 +478,7 @@ fn say_what_will_count(row: &Run, agent: &CodingAgent) {
     eprintln!("no --verify: {what} alone will count as done");
 }
 
-/// Said before anything is done: the session would stop at the first of these.
+/// Warns before anything is done, because the session would stop at the first of these.
 fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
     let name = |lacks: &dyn Fn(&Task) -> bool| {
         let lacking = ledger.tasks().filter(|t| t.unfinished() && lacks(t));

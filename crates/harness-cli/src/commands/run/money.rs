@@ -1,4 +1,4 @@
-//! What is said of money: that there is no budget, or that one cannot strike.
+//! The messages about money: a missing budget, or one that cannot take effect.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use crate::{
     store::warn,
 };
 
-/// Once, at the start: an agent that costs money and has no limit, or one whose cost nobody knows.
+/// Warns once, at the start, about an agent that costs money without a limit, or whose cost is
+/// unknown.
 pub(super) fn say_what_it_may_cost(row: &Run, args: &Args, agents: &Agents) {
     let limits = &row.limits;
     let max_cost = args.max_cost.or(limits.max_cost_usd);
@@ -31,15 +32,15 @@ pub(super) fn say_what_it_may_cost(row: &Run, args: &Args, agents: &Agents) {
             match kind {
                 "codex" => warn(&cannot_strike(&name, "reports no cost")),
                 "acp" => warn(&cannot_strike(&name, "may report no cost")),
-                // What tells its own money, or is asked when it tells of tokens.
+                // The others report their own cost, or are checked when they report tokens.
                 _ => {}
             }
         }
     }
 }
 
-/// Programs of the user's that may tell money or not, by their names in events: what to say when one
-/// tells of tokens alone. Empty where money has no limit.
+/// Returns the user's programs that may or may not report a cost, by their names in events, with
+/// the warning for one that reports only tokens. Empty if money has no limit.
 pub(super) fn to_be_seen(row: &Run, agents: &Agents) -> HashMap<String, String> {
     if row.limits.max_cost_usd.is_none() {
         return HashMap::new();
@@ -54,7 +55,7 @@ pub(super) fn to_be_seen(row: &Run, agents: &Agents) -> HashMap<String, String> 
         .collect()
 }
 
-/// What a run has used, against what it may.
+/// Returns the usage of a run, and its limits.
 pub(super) fn against(used: &Usage, row: &Run) -> String {
     let most = row.limits.max_tokens.map(|most| format!(" of {most}")).unwrap_or_default();
     let mut text = format!("{}{most} tokens", used.tokens());
@@ -66,7 +67,7 @@ pub(super) fn against(used: &Usage, row: &Run) -> String {
     text
 }
 
-/// A limit below what the run has used already would stop it at once.
+/// Refuses a limit below the usage of the run, because it would stop the run at once.
 pub(super) fn refuse_spent(row: &Run, args: &Args) -> Result<()> {
     let spent = row.usage.cost_usd.unwrap_or_default();
     let hint = "give more than that, or leave it out to keep the limit of the run";
@@ -82,7 +83,8 @@ pub(super) fn refuse_spent(row: &Run, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The flags that a resume needs after the budget was spent: without them it would stop again.
+/// Returns the flags that a resume needs after the budget was spent, because it would stop again
+/// without them.
 pub(super) fn larger(row: &Run) -> String {
     let mut flags = String::new();
     if let Some(most) = row.limits.max_cost_usd
@@ -98,7 +100,7 @@ pub(super) fn larger(row: &Run) -> String {
     flags
 }
 
-/// Names and kinds.
+/// Returns the names and kinds of agents without a price.
 fn unpriced(agents: &Agents) -> impl Iterator<Item = (String, &str)> {
     let all = [&agents.worker].into_iter().chain(agents.others.iter().map(|(_, agent)| agent));
     let named = agents.names.iter().zip(&agents.prices).zip(all);

@@ -51,7 +51,8 @@ impl Session<'_> {
         }
     }
 
-    /// Contains the worker of the run too, because an agent of an objective may use commands of workers.
+    /// Returns the environment with the worker of the run, because an agent of an objective may use
+    /// commands of workers.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut all: Vec<_> = std::env::vars_os().filter(|(name, _)| name != WORKER).collect();
         all.push((WORKER.into(), self.worker.as_str().into()));
@@ -74,7 +75,7 @@ impl Session<'_> {
         self.config.git.mark.then(user)
     }
 
-    /// How long the agent of this name may be silent.
+    /// Returns how long the agent of this name may be silent.
     fn stall(&self, name: &str) -> Option<Duration> {
         let own = self.config.agents.get(name).and_then(|agent| agent.stall_seconds);
         let seconds = own.unwrap_or(self.config.stall_seconds);

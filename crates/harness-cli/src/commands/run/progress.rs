@@ -1,5 +1,5 @@
-//! How a run stands, as the lines beneath its log show it: how much is done, what is used, and what the
-//! agent does at this moment.
+//! The state of a run for the lines below its log: the progress, the usage, and the current
+//! activity of the agent.
 
 use std::time::Instant;
 
@@ -15,9 +15,9 @@ use crate::{
 
 /// Characters of the bar.
 const BAR: u64 = 24;
-/// An agent that is named by its command line is cut to this.
+/// The limit of an agent's name, which may be a command line.
 const NAME_CHARS: usize = 28;
-/// Shorter silences are nothing to tell.
+/// Shorter silences are not shown.
 const SILENT_SECONDS: u64 = 3;
 
 /// Text in a style. A line is cut before it is painted.
@@ -34,7 +34,7 @@ fn faint(text: impl Into<String>) -> Piece {
     Piece { style: Style::new().dimmed(), text: text.into() }
 }
 
-/// What a run works on.
+/// The aim of a run.
 enum Aim {
     Ledger { over: u64, total: u64, task: Option<String> },
     Objective { text: String, context: u64, most: u64 },
@@ -44,7 +44,7 @@ enum Aim {
 struct Worker {
     name: String,
     activity: Option<String>,
-    /// When it last sent any event.
+    /// The time of its last event.
     heard: Instant,
 }
 
@@ -70,7 +70,7 @@ impl Progress {
         Self { started, aim, used: None, worker: None, waiting: None, stopping: false }
     }
 
-    /// Takes over how the tasks stand. An objective shows none of them.
+    /// Updates the state of the tasks. An objective shows none of them.
     pub(super) fn refresh(&mut self, ledger: &Ledger) {
         let Aim::Ledger { over, total, task } = &mut self.aim else { return };
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
@@ -95,7 +95,7 @@ impl Progress {
         self.used = Some(text);
     }
 
-    /// The next context of an objective begins; the first one is 1.
+    /// Starts the next context of an objective. The first one is 1.
     pub(super) fn context(&mut self, number: u64, of: u64) {
         if let Aim::Objective { context, most, .. } = &mut self.aim {
             (*context, *most) = (number, of);
@@ -111,26 +111,26 @@ impl Progress {
         self.stopping = true;
     }
 
-    pub(super) fn agent_started(&mut self, name: &str) {
+    pub(super) fn agent_started(&mut self, name: &str, at: Instant) {
         let name = name.strip_prefix("command: ").unwrap_or(name);
         let name = cut(&one_line(name), NAME_CHARS);
         self.waiting = None;
-        self.worker = Some(Worker { name, activity: None, heard: Instant::now() });
+        self.worker = Some(Worker { name, activity: None, heard: at });
     }
 
     pub(super) fn agent_ended(&mut self) {
         self.worker = None;
     }
 
-    /// The agent sent an event; `activity` where it shows what the agent does.
-    pub(super) fn heard(&mut self, activity: Option<String>) {
+    /// Records an event of the agent. `activity` describes the action, if the event shows one.
+    pub(super) fn heard(&mut self, activity: Option<String>, at: Instant) {
         if let Some(worker) = &mut self.worker {
-            worker.heard = Instant::now();
+            worker.heard = at;
             worker.activity = activity.or(worker.activity.take());
         }
     }
 
-    /// The lines to show, not yet cut to the width of the terminal.
+    /// Returns the lines to show, not yet cut to the width of the terminal.
     pub(super) fn lines(&self, at: Instant, now: Timestamp) -> Vec<Vec<Piece>> {
         let elapsed = at.saturating_duration_since(self.started).as_secs();
         let mut first = match &self.aim {
@@ -157,7 +157,7 @@ impl Progress {
         vec![first, self.doing(at, now)]
     }
 
-    /// What happens at this moment.
+    /// Returns the current activity.
     fn doing(&self, at: Instant, now: Timestamp) -> Vec<Piece> {
         let what = match &self.aim {
             Aim::Ledger { task, .. } => task.as_deref().unwrap_or("between two tasks"),
@@ -206,13 +206,14 @@ mod tests {
         row.limits.max_iterations = 10;
         let mut progress = Progress::of(&row, Instant::now());
         assert_eq!(shown(&progress, 0), ["context 1 of at most 11  0 s", "Port it"]);
-        progress.agent_started("command: sh agent.sh");
+        let at = progress.started;
+        progress.agent_started("command: sh agent.sh", at);
         progress.used("5 tokens".to_owned());
         let line = "sh agent.sh Port it: nothing heard for 2 min";
         assert_eq!(shown(&progress, 120)[1], line);
-        progress.heard(Some("Bash: make".to_owned()));
+        progress.heard(Some("Bash: make".to_owned()), at);
         assert_eq!(shown(&progress, 0)[1], "sh agent.sh Port it: Bash: make");
-        progress.heard(None);
+        progress.heard(None, at);
         assert!(shown(&progress, 65)[1].ends_with("Bash: make (1 min 5 s ago)"));
         progress.waits(Timestamp::from_seconds(3600));
         assert!(shown(&progress, 0)[1].contains("(in 1 h)"), "{:?}", shown(&progress, 0));

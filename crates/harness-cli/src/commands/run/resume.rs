@@ -1,4 +1,4 @@
-//! What `--resume` goes on with, in words.
+//! The description of the run that `--resume` continues.
 
 use harness::{
     clock::{Clock as _, SystemClock},
@@ -8,10 +8,10 @@ use harness::{
 
 use crate::{paint::one_line, task_line::Span, tool_line::cut};
 
-/// An objective is cut to so many characters here.
+/// The number of characters of an objective that are shown.
 const OBJECTIVE_CHARS: usize = 60;
 
-/// `resuming 01a1e2e3-… "Port the parser" (failed 12 min ago)`
+/// Returns a text such as `resuming 01a1e2e3-… "Port the parser" (failed 12 min ago)`.
 pub(super) fn words(run: &Run) -> String {
     let what = match &run.objective {
         Some(objective) => format!("{:?}", cut(&one_line(objective), OBJECTIVE_CHARS)),

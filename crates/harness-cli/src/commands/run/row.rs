@@ -1,4 +1,4 @@
-//! The row that the arguments ask for: a new one, or what they replace of one that is stored.
+//! The row that the arguments describe: a new one, or the changes of a stored one.
 
 use harness::{
     clock::{Clock, SystemClock},
@@ -13,7 +13,7 @@ use crate::config::Config;
 /// Upper bound for `--max-iterations`; anything above is a typo.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
-/// A promise that can be kept by somebody.
+/// Parses a promise, which must not be empty.
 pub(super) fn promise(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("a promise must not be empty".to_owned()),
@@ -22,7 +22,7 @@ pub(super) fn promise(text: &str) -> Result<String, String> {
     }
 }
 
-/// Dollars.
+/// Parses an amount of dollars.
 pub(super) fn amount(text: &str) -> Result<f64, String> {
     let good = |value: &f64| value.is_finite() && *value > 0.0 && *value < 1e9;
     let value = text.trim_start_matches('$').parse().ok().filter(good);
@@ -46,7 +46,7 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
     if seconds <= 10 * 366 * 86_400 { Ok(seconds) } else { Err(wrong()) }
 }
 
-/// A row that is about to be opened.
+/// Returns a new row.
 pub(super) fn new(args: &Args, config: &Config, workspace: String, secrets: &Redactor) -> Run {
     let promise = args.completion_promise.as_deref().unwrap_or(Run::PROMISE);
     Run {
@@ -68,7 +68,7 @@ pub(super) fn new(args: &Args, config: &Config, workspace: String, secrets: &Red
     }
 }
 
-/// What a resume replaces: what was given as an argument.
+/// Returns the changes of a resume: those that were given as arguments.
 pub(super) fn anew(args: &Args) -> Anew {
     Anew {
         agent: args

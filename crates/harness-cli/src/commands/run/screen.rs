@@ -1,9 +1,10 @@
-//! Brings what happens in a run onto the view: the lines of its log as they are written, how far it is,
-//! what the agent does, what it uses, and what a person is asked.
+//! Shows a run on the view: the lines of its log when they are written, its progress, the activity
+//! and the usage of the agent, and questions to people.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use harness::{
@@ -19,21 +20,21 @@ use crate::{
     tool_line::{cut, tool_line},
 };
 
-/// Of what an agent says, so many characters are shown as its last activity.
+/// The number of characters of an agent's text that are shown as its last activity.
 const ACTIVITY_CHARS: usize = 100;
 
 pub(super) struct Screen {
     view: Arc<View>,
     row: Run,
     used: Mutex<Usage>,
-    /// What to warn of when an agent reports tokens and no money, by its name.
+    /// The warnings for agents that report tokens and no cost, by name.
     moneyless: Mutex<HashMap<String, String>>,
     speech: Mutex<Speech>,
     detail: Detail,
     answers: Answers,
 }
 
-/// How much of the agent's work is shown.
+/// The amount of the agent's work that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     LastActivity,
@@ -41,7 +42,7 @@ pub(super) enum Detail {
     Everything,
 }
 
-/// What a screen shows, and how.
+/// The content and the form of a screen.
 pub(super) struct Shown {
     pub(super) view: Arc<View>,
     pub(super) row: Run,
@@ -77,7 +78,8 @@ impl Screen {
         self.view.change(|progress| progress.used(text));
     }
 
-    /// The name of an agent for people: the flow calls the one that the run was started with "worker".
+    /// Returns the name of an agent for people. The flow calls the one that the run was started
+    /// with "worker".
     fn name<'a>(&'a self, name: &'a str) -> &'a str {
         if name == "worker" { &self.row.agent } else { name }
     }
@@ -88,11 +90,11 @@ impl Screen {
         let last = speech.last().or(lines.last().map(String::as_str));
         let last = last.map(|line| cut(&one_line(line.trim()), ACTIVITY_CHARS));
         drop(speech);
-        self.view.change(|progress| progress.heard(last));
+        self.view.change(|progress| progress.heard(last, Instant::now()));
         self.speak(lines);
     }
 
-    /// What was begun is told before something else is.
+    /// Prints the unfinished line before other output.
     fn rest_of_speech(&self) {
         let rest = lock(&self.speech).flush();
         self.speak(rest);
@@ -104,12 +106,12 @@ impl Screen {
         }
     }
 
-    /// Events of the agent at work.
+    /// Handles an event of the agent at work.
     fn agent_event(&self, event: &Event) {
         match event {
             Event::AgentStart { agent_name, .. } => {
                 let name = self.name(agent_name);
-                self.view.change(|progress| progress.agent_started(name));
+                self.view.change(|progress| progress.agent_started(name, Instant::now()));
             }
             Event::AgentComplete { .. } | Event::AgentFailed { .. } => {
                 self.rest_of_speech();
@@ -120,16 +122,16 @@ impl Screen {
                 self.rest_of_speech();
                 let line = tool_line(tool_name, input.as_ref());
                 self.speak([format!("> {line}")]);
-                self.view.change(|progress| progress.heard(Some(line)));
+                self.view.change(|progress| progress.heard(Some(line), Instant::now()));
             }
             Event::AgentToolComplete { tool_name, is_error, .. } => {
                 if *is_error == Some(true) {
                     self.speak([format!("> {tool_name} failed")]);
                 }
-                self.view.change(|progress| progress.heard(None));
+                self.view.change(|progress| progress.heard(None, Instant::now()));
             }
             Event::AgentThinking { .. } | Event::AgentUsage { .. } => {
-                self.view.change(|progress| progress.heard(None));
+                self.view.change(|progress| progress.heard(None, Instant::now()));
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! A run: from what was chosen to the library's engine at work, and to how that ended.
+//! A run: from the choices to the library's engine at work, and to its end.
 
 use std::{
     path::{Path, PathBuf},
@@ -53,24 +53,24 @@ pub(super) struct Session<'a> {
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
     pub(super) places: socket::Places,
-    /// Where the journal is kept without git, and the key of the ledger's seal.
+    /// The directory of the ledger's seal key and, without git, of the journal.
     pub(super) state_home: Option<PathBuf>,
     pub(super) prompts: Prompts,
-    /// For the log, before anything else.
+    /// Warnings for the log, before anything else.
     pub(super) warnings: Vec<String>,
     pub(super) secrets: Redactor,
     pub(super) config: &'a Config,
     pub(super) args: &'a Args,
 }
 
-/// What a run came to, and its row as it is stored then.
+/// The result of a run, and its row as it is stored then.
 pub(super) struct Ran {
-    /// Why it stopped, or how its flow failed.
+    /// The reason for its stop, or the failure of its flow.
     pub(super) stop: Result<Stop>,
     pub(super) run: Run,
 }
 
-/// What to do about changes of the user in the work tree.
+/// The treatment of the user's changes in the work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dirty {
     Refuse,
@@ -78,7 +78,7 @@ pub(super) enum Dirty {
 }
 
 impl Session<'_> {
-    /// Holds the lock for its whole life, as the only writer.
+    /// Runs. It holds the lock for its whole life, as the only writer.
     pub(super) fn run(self, root: &StateRoot, agents: Agents, start: RunStart) -> Result<Ran> {
         crate::host::make_way(root, &self.places)?;
         let project = Project::open(root.path())?
@@ -93,7 +93,7 @@ impl Session<'_> {
         Ok(Ran { run: run.end(reason)?, stop })
     }
 
-    /// Everything between the row's taking and its end.
+    /// Performs everything between taking the row and its end.
     fn work(
         self,
         root: &StateRoot,
@@ -133,13 +133,13 @@ impl Session<'_> {
             server.end().await;
             stop.map_err(|e| Failure::error(e.to_string()))
         });
-        // The engine ends when nobody can ask it any more.
+        // The engine ends when no request can reach it any more.
         drop(runtime);
         if let Err(why) = engine.end() {
             warn(&why.to_string());
         }
         keep::prune(root.path(), &self.workspace, &self.config.keep);
-        // The user gets them back however the session ended.
+        // The user's changes are restored, however the session ended.
         set_aside.map(SetAside::put_back).transpose()?;
         ended.map_err(|failure| without_git(root.path(), failure))
     }
@@ -171,7 +171,7 @@ impl Session<'_> {
         Ok(observers)
     }
 
-    /// Only where it is switched on: `[telemetry] run`.
+    /// Starts telemetry, only if `[telemetry] run` is set.
     fn telemetry(&self) -> Result<Option<Telemetry>> {
         let off = std::env::var_os("HARNESS_ACP").is_some_and(|value| value == "off");
         if off || !self.config.telemetry.run {
@@ -183,7 +183,7 @@ impl Session<'_> {
     }
 }
 
-/// Why it really failed, where the repository is gone.
+/// Returns the real cause if the repository is gone.
 fn without_git(root: &Path, failure: Failure) -> Failure {
     if git_directory(root).is_some() {
         return failure;

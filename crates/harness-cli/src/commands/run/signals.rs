@@ -1,4 +1,5 @@
-//! Ctrl-C, a closed terminal, a request to end: the run comes to an orderly stop; asked again, at once.
+//! Ctrl-C, a closed terminal and a request to end: the first stops the run in order, the second at
+//! once.
 
 use std::sync::Arc;
 

@@ -1,21 +1,21 @@
-//! How a run that is over is reported: to people, to programs and as an exit code.
+//! The report about a run that is over: for people, for programs and as an exit code.
 
 use harness::core::{Ledger, Run, Stats, Stop, run::StopReason, stop::StopDetail};
 use serde_json::{Value, json};
 
 use crate::{exit::ExitCode, failure::Failure};
 
-/// A run that is over, as it is reported.
+/// The report about a run that is over.
 pub(super) struct RunReport<'a> {
     pub(super) stop: &'a Stop,
-    /// The flow itself failed with this; the stop is [`StopReason::Crashed`] then.
+    /// The failure of the flow itself. The stop is [`StopReason::Crashed`] then.
     pub(super) broken: Option<&'a Failure>,
     pub(super) ledger: &'a Ledger,
     pub(super) run: &'a Run,
 }
 
 impl RunReport<'_> {
-    /// The exit code of the run.
+    /// Returns the exit code of the run.
     pub(super) fn code(&self) -> ExitCode {
         if let Some(failure) = self.broken {
             return failure.kind.exit_code();
@@ -33,7 +33,7 @@ impl RunReport<'_> {
             }
             StopReason::Once if !ledger.tasks().any(|t| t.unfinished()) => ExitCode::Done,
             StopReason::Cancelled => ExitCode::Interrupted,
-            // Somebody else works here: nothing has to be fixed.
+            // Another worker is active here, so nothing has to be fixed.
             StopReason::Config if matches!(self.stop.detail, StopDetail::Client(_)) => {
                 ExitCode::Error
             }
@@ -49,7 +49,7 @@ impl RunReport<'_> {
         }
     }
 
-    /// The document of `--json`.
+    /// Returns the document of `--json`.
     pub(super) fn document(&self) -> Value {
         let (ledger, run, reason) = (self.ledger, self.run, self.stop.reason);
         let stats = Stats::of(ledger);
@@ -66,7 +66,7 @@ impl RunReport<'_> {
         })
     }
 
-    /// What `notify` receives.
+    /// Returns the event for `notify`.
     pub(super) fn event(&self) -> Value {
         let kind = match self.stop.reason {
             StopReason::Complete | StopReason::Once => "done",
@@ -80,7 +80,7 @@ impl RunReport<'_> {
     }
 }
 
-/// Why it stopped, for a stop that is no error.
+/// Returns why it stopped, for a stop that is no error.
 pub(super) fn remark(stop: &Stop) -> Option<String> {
     match stop.reason {
         StopReason::Complete
@@ -109,7 +109,7 @@ pub(super) fn remark(stop: &Stop) -> Option<String> {
     }
 }
 
-/// The error of a stop that is not the end of the work.
+/// Returns the error of a stop that is not the end of the work.
 pub(super) fn failure(stop: &Stop) -> Option<Failure> {
     let words = stop.words().unwrap_or_default();
     let task = stop.task.as_ref().map(ToString::to_string).unwrap_or_default();

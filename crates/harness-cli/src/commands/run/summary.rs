@@ -1,5 +1,5 @@
-//! The end of a run in words: what happened and why it stopped, what is done and what is left, what it
-//! took, where the results are, and the command to go on with.
+//! The summary at the end of a run: the events and the reason of the stop, the finished and the
+//! remaining work, the usage, the places of the results, and the command that continues.
 
 use harness::{
     core::{Iteration, Ledger, Run, Stats, Stop, run::StopReason},
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{paint::one_line, task_line::Span, tool_line::cut};
 
-/// An objective is cut to so many characters here.
+/// The number of characters of an objective that are shown.
 const OBJECTIVE_CHARS: usize = 72;
 
 pub(super) struct Summary<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// The first line says how it ended; the others are indented.
+    /// Returns the lines. The first one describes the end; the others are indented.
     pub(super) fn lines(&self) -> Vec<String> {
         let rows = match self.run().objective {
             Some(_) => self.of_objective(),
@@ -104,7 +104,7 @@ impl Summary<'_> {
         }
     }
 
-    /// Tasks that no further attempt will be made at.
+    /// Returns the number of tasks that get no further attempt.
     fn failed(&self) -> usize {
         self.report.ledger.tasks().filter(|task| task.failed_for_good()).count()
     }

@@ -1,5 +1,5 @@
-//! What a person sees of a run. On a terminal: the lines of the log as people read them, and beneath them
-//! how far the work is. Elsewhere: the lines as they are in the log.
+//! The view of a run for a person. A terminal shows the lines of the log in a readable form, and
+//! the progress below them. Elsewhere the lines are printed as they are in the log.
 
 use std::{
     io::{IsTerminal, Write},
@@ -27,7 +27,7 @@ enum Surface {
     Live(Footer),
 }
 
-/// Whether standard output gets the lines too.
+/// Whether standard output receives the lines too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copying {
     No,
@@ -35,7 +35,8 @@ pub(super) enum Copying {
 }
 
 impl Copying {
-    /// A file on standard output gets them, unless standard error goes into the same one.
+    /// Returns the copying for this process. A file on standard output gets the lines, unless
+    /// standard error goes into the same one.
     pub(super) fn of_this_process() -> Self {
         let [output, errors] =
             [rustix::fs::fstat(std::io::stdout()), rustix::fs::fstat(std::io::stderr())];
@@ -47,12 +48,12 @@ impl Copying {
 }
 
 impl View {
-    /// The lines of the log, for programs, files and simple terminals.
+    /// Creates a view of plain lines, for programs, files and simple terminals.
     pub(super) fn of_lines(copying: Copying) -> Self {
         Self::new(Surface::Lines, Paint::Plain, copying)
     }
 
-    /// For a person at a terminal.
+    /// Creates a view for a person at a terminal.
     pub(super) fn live(progress: Progress, paint: Paint, copying: Copying) -> Self {
         Self::new(Surface::Live(Footer::new(progress, paint)), paint, copying)
     }
@@ -61,16 +62,16 @@ impl View {
         Self { surface, paint, copying, account: Mutex::default() }
     }
 
-    /// What was seen so far.
+    /// Returns the results so far.
     pub(super) fn account(&self) -> MutexGuard<'_, Account> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lines that were appended to the log.
+    /// Shows lines that were appended to the log.
     pub(super) fn log(&self, lines: &str) {
         self.copy(lines);
         match &self.surface {
-            // Nobody is left to report it to when this fails.
+            // If this fails, there is no place left to report it.
             Surface::Lines => _ = std::io::stderr().write_all(lines.as_bytes()),
             Surface::Live(footer) => {
                 let watched = lines.lines().map(|line| Watched { line, paint: self.paint });
@@ -91,14 +92,14 @@ impl View {
         }
     }
 
-    /// A line for people that is in no log.
+    /// Shows a line for people that is in no log.
     pub(super) fn say(&self, text: &str) {
         let line = one_line(text);
         self.copy(&format!("{line}\n"));
         self.print(&line);
     }
 
-    /// The same for something that a person has to react to.
+    /// Shows a line that a person has to react to.
     pub(super) fn call(&self, text: &str) {
         let line = one_line(text);
         self.copy(&format!("{line}\n"));
@@ -109,14 +110,14 @@ impl View {
         }
     }
 
-    /// A line of what the agent says or does.
+    /// Shows a line of the agent's text or actions.
     pub(super) fn speech(&self, text: &str) {
         let line = one_line(text);
         self.copy(&format!("  | {line}\n"));
         self.print(&format!("{} {line}", self.paint.faint("  |")));
     }
 
-    /// The last words of a run.
+    /// Shows the summary at the end of a run.
     pub(super) fn summary(&self, lines: &[String]) {
         for (n, line) in lines.iter().enumerate() {
             self.copy(&format!("{line}\n"));
@@ -141,24 +142,24 @@ impl View {
         }
     }
 
-    /// Whether it shows how the work stands.
+    /// Returns whether it shows the progress of the work.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.surface, Surface::Live(_))
     }
 
-    /// Whether a person can type an answer here: what they type is not read by anything else.
+    /// Returns whether a person can type an answer here. Nothing else reads the keyboard then.
     pub(super) fn can_be_typed_on(&self) -> bool {
         self.is_live() && std::io::stdin().is_terminal()
     }
 
-    /// Shows a line to type on, or none any more.
+    /// Shows a line to type on, or removes it.
     pub(super) fn type_on(&self, prompt: Option<&str>) {
         if let Surface::Live(footer) = &self.surface {
             footer.type_on(prompt);
         }
     }
 
-    /// The person has ended the line.
+    /// Records that the person has ended the line.
     pub(super) fn typed(&self) {
         if let Surface::Live(footer) = &self.surface {
             footer.typed();
@@ -171,19 +172,19 @@ impl View {
         }
     }
 
-    /// Shows how the tasks stand.
+    /// Shows the state of the tasks.
     pub(super) fn refresh(&self, ledger: &Ledger) {
         self.change(|progress| progress.refresh(ledger));
     }
 
-    /// From now on nothing else writes to standard error.
+    /// Starts the live lines. Nothing else writes to standard error from now on.
     pub(super) fn begin(&self) {
         if let Surface::Live(footer) = &self.surface {
             footer.begin();
         }
     }
 
-    /// What is printed from now on stands alone.
+    /// Ends the live lines. Later output stands alone.
     pub(super) fn end(&self) {
         if let Surface::Live(footer) = &self.surface {
             footer.end();

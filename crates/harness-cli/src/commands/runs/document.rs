@@ -1,4 +1,4 @@
-//! Rows as JSON: the names of the columns, as PROTOCOL.md has them.
+//! Rows as JSON, with the names of the columns in PROTOCOL.md.
 
 use harness_core::{
     agent::Usage,
@@ -63,7 +63,7 @@ pub(super) fn iteration(record: &Record, iteration: &Iteration) -> Value {
     })
 }
 
-/// A sum, with the name of what it is of.
+/// Returns a sum, with the name of its subject.
 pub(super) fn spent(name: &str, of: impl Into<Value>, usage: &Usage) -> Value {
     let mut row = serde_json::Map::from_iter([(name.to_owned(), of.into())]);
     if let Value::Object(sum) = sum(usage) {

@@ -42,7 +42,7 @@ fn row(table: &mut Table, indent: &str, record: &Record, run: &Run) {
     ]);
 }
 
-/// In its colour.
+/// Returns the state of a run in its colour.
 pub(super) fn standing(record: &Record, run: &Run) -> Cell {
     let failed = record.outcomes.words(run, record.attempts(run)).is_some();
     let color = match run.status {

@@ -1,4 +1,4 @@
-//! `harness runs …`: looks at the record of runs. Takes no lock and makes no file.
+//! `harness runs …`: reads the record of runs. It takes no lock and creates no file.
 
 mod cost;
 mod document;
@@ -73,7 +73,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let store = RunStore::look(root.path())?;
     let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
     if runs.is_empty() {
-        // Nobody is left to be told when this fails.
+        // If this fails, nothing is left to receive a message.
         _ = writeln!(std::io::stderr(), "there are no runs yet");
     }
     let (outcomes, root) = (Outcomes::read(root.path()), root.path().to_owned());
@@ -87,7 +87,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// All rows of `runs`, newest first, and where the iterations are.
+/// All rows of `runs`, newest first, and the store of the iterations.
 struct Record {
     store: Option<RunStore>,
     runs: Vec<Run>,
@@ -96,12 +96,12 @@ struct Record {
 }
 
 impl Record {
-    /// The one whose id begins like this.
+    /// Returns the run whose id begins like this.
     fn find(&self, name: &str) -> Result<&Run> {
         run_of_name(&self.runs, name)
     }
 
-    /// The last that was started; an attempt only where nothing else is.
+    /// Returns the run that was started last; an attempt only if there is nothing else.
     fn newest(&self) -> Option<&Run> {
         self.tops().next().or(self.runs.first())
     }
@@ -110,12 +110,13 @@ impl Record {
         self.runs.iter().filter(|run| run.parent.is_none())
     }
 
-    /// Its attempts, newest first.
+    /// Returns its attempts, newest first.
     fn attempts<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().filter(|other| other.parent.as_ref() == Some(&run.id))
     }
 
-    /// All transcripts of a context: a second execution in it, after a crash or a nudge, has its own.
+    /// Returns all transcripts of a context. A second execution in it, after a crash or a nudge,
+    /// has its own.
     fn transcripts(&self, iteration: &Iteration) -> Vec<String> {
         let Some(first) = iteration.transcript.clone() else { return Vec::new() };
         let stem = first.strip_suffix(".log").unwrap_or(&first).to_owned();
@@ -129,7 +130,7 @@ impl Record {
     }
 }
 
-/// The only one whose id begins like this.
+/// Returns the only run whose id begins like this.
 pub(crate) fn run_of_name<'a>(runs: &'a [Run], name: &str) -> Result<&'a Run> {
     let name = name.trim().to_ascii_lowercase();
     let is_meant = |run: &&Run| !name.is_empty() && run.id.as_str().starts_with(&name);
@@ -147,7 +148,7 @@ pub(crate) fn run_of_name<'a>(runs: &'a [Run], name: &str) -> Result<&'a Run> {
     }
 }
 
-/// What a run is for.
+/// Returns the purpose of a run.
 fn what(run: &Run) -> String {
     const WIDTH: usize = 50;
     let text = match (&run.objective, &run.task) {
@@ -164,7 +165,7 @@ fn what(run: &Run) -> String {
     text.chars().take(WIDTH - 1).chain(['…']).collect()
 }
 
-/// Where it stands, in a word or two.
+/// Returns its state, in a word or two.
 fn state(record: &Record, run: &Run) -> String {
     if let Some(words) = record.outcomes.words(run, record.attempts(run)) {
         return words;
@@ -180,18 +181,18 @@ fn state(record: &Record, run: &Run) -> String {
     }
 }
 
-/// Whether nobody drives it although nothing ended it.
+/// Returns whether no process drives it although it has not ended.
 fn is_interrupted(run: &Run) -> bool {
     let dead = run.lease.as_ref().is_some_and(|lease| is_gone(&lease.owner));
     dead && !run.status.is_over()
 }
 
-/// Whether it is a loop of its own, and not the sum of others.
+/// Returns whether it is a loop of its own, and not the sum of others.
 fn is_loop(run: &Run) -> bool {
     run.objective.is_some() || run.task.is_some()
 }
 
-/// Dollars, where anybody said; small ones are not shown as nothing.
+/// Returns the cost in dollars, if it was reported. Small amounts are not shown as zero.
 fn dollars(usage: &Usage) -> Option<String> {
     usage.cost_usd.map(|cost| match cost > 0.0 && cost < 0.01 {
         true => format!("{cost:.4}"),

@@ -1,5 +1,5 @@
-//! What became of attempts and of runs over the ledger. The row of an attempt knows how its agent ended;
-//! whether the work was good was decided after that, and stands in the trajectory.
+//! The results of attempts and of runs over the ledger. The row of an attempt records how its agent
+//! ended. The judgement of the work came after that, and is in the trajectory.
 
 use std::{collections::HashMap, path::Path};
 
@@ -9,10 +9,10 @@ use harness_core::{
 };
 use serde_json::Value;
 
-/// How many entries of the trajectory are looked at. Older attempts are shown as their rows have them.
+/// The number of entries of the trajectory that are read. Older attempts are shown by their rows.
 const ENTRIES_MAX: usize = 100_000;
 
-/// What the ledger has of an attempt.
+/// The result of an attempt in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judged {
     Completed,
@@ -20,7 +20,7 @@ pub(super) enum Judged {
 }
 
 impl Judged {
-    /// In words for people.
+    /// Returns the result in words for people.
     fn words(self) -> Option<String> {
         match self {
             Self::Completed => None,
@@ -31,14 +31,14 @@ impl Judged {
     }
 }
 
-/// What became of the attempts, by task and epoch.
+/// The results of the attempts, by task and epoch.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     judged: HashMap<(String, u64), Judged>,
 }
 
 impl Outcomes {
-    /// A trajectory that cannot be read tells nothing.
+    /// Reads the results. An unreadable trajectory counts as empty.
     pub(super) fn read(root: &Path) -> Self {
         Self::of(&harness::trajectory::last(root, ENTRIES_MAX).unwrap_or_default())
     }
@@ -72,7 +72,7 @@ impl Outcomes {
         self.judged.get(&(task, run.epoch?.0)).copied()
     }
 
-    /// What to show in place of the state of the row; `None` where that is right.
+    /// Returns the text that replaces the state of the row; `None` if the row is right.
     pub(super) fn words<'a>(
         &self,
         run: &Run,
@@ -83,7 +83,7 @@ impl Outcomes {
             return judged.words();
         }
         let over_ledger = run.objective.is_none() && run.status == RunStatus::Succeeded;
-        // Newest first: the first one of a task is its last attempt.
+        // The newest comes first, so the first one of a task is its last attempt.
         let mut last: HashMap<&TaskId, Option<Judged>> = HashMap::new();
         for attempt in attempts {
             if let Some(task) = &attempt.task {

@@ -62,7 +62,7 @@ fn heading(out: &mut Out, text: &str) -> Result<()> {
     out.line(format_args!("\n{heading}"))
 }
 
-/// What there is to say of the row; what is not set is not said.
+/// Prints the fields of the row that are set.
 fn head(out: &mut Out, record: &Record, run: &Run) -> Result<()> {
     let name = out.paint().heading(&run.id);
     out.line(format_args!("run {name}: {}", state(record, run)))?;
@@ -115,7 +115,7 @@ fn budget(limits: &RunLimits) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// An attempt is taken up again by its run.
+/// Returns the command that resumes the run. An attempt is resumed by its run.
 fn onward(run: &Run) -> Option<String> {
     let open = run.parent.is_none() && (run.status.is_over() || is_interrupted(run));
     (open && run.status != RunStatus::Succeeded)

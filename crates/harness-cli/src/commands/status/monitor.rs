@@ -1,4 +1,4 @@
-//! `harness status --watch`: the view again whenever something changed.
+//! `harness status --watch`: prints the view again whenever something changed.
 
 use std::{
     io::{self, Write as _},
@@ -23,36 +23,37 @@ use crate::{
     watch::{Watch, Woken},
 };
 
-/// How often a view is drawn anew, and the host is asked again, while something goes on.
+/// The interval at which a view is drawn again, and the host is asked again, while something is
+/// active.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How a view is shown.
+/// The way in which a view is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Over the last one, on a terminal.
+    /// It replaces the last one, on a terminal.
     Live,
-    /// Below the last one.
+    /// It follows below the last one.
     Plain,
-    /// A document on each line.
+    /// Each view is one line of JSON.
     Json,
 }
 
 struct Monitor {
     mode: Mode,
-    /// The last text below which the next one is printed, and when it was built.
+    /// The last printed text, and the time at which it was built.
     printed: Option<(String, Timestamp)>,
 }
 
-/// Whether something goes on that changes no file while it does.
+/// Whether something is active that changes no file meanwhile.
 #[derive(PartialEq, Eq)]
 enum Pace {
     Ticking,
     Still,
 }
 
-/// Ends when it is interrupted, or when nobody reads any more.
+/// Shows the view until it is interrupted, or until nothing reads the output any more.
 pub(super) fn watch(invocation: &mut Invocation, root: &StateRoot, mode: Mode) -> Result<ExitCode> {
-    // The database has the runs. While somebody writes into it, they are in its log first.
+    // The database contains the runs. During a write, they are in its log first.
     let log_of_database = format!("{}-wal", Home::DATABASE);
     let names = [FILE_NAME, LOG, Home::DATABASE, &log_of_database, Home::GATE];
     let mut watch = Watch::on(root.path(), &names);
@@ -65,7 +66,7 @@ pub(super) fn watch(invocation: &mut Invocation, root: &StateRoot, mode: Mode) -
         };
         let pace = match pace {
             Ok(pace) => pace,
-            // A reader that went away, or a disk that is full.
+            // The reader is gone, or the disk is full.
             Err(failure) if failure.kind == Kind::OutputClosed => return Err(failure),
             Err(failure) => {
                 monitor.complain(invocation, &failure)?;
@@ -78,7 +79,7 @@ pub(super) fn watch(invocation: &mut Invocation, root: &StateRoot, mode: Mode) -
 }
 
 impl Monitor {
-    /// Waits until a file changes or a tick is over; whether there is something to show.
+    /// Waits until a file changes or a tick is over. Returns whether there is something to show.
     fn has_news<'a>(
         &self,
         invocation: &Invocation,
@@ -92,7 +93,7 @@ impl Monitor {
             *sources = ViewSources::read(invocation, root);
             return Ok(true);
         }
-        // Questions are in no file.
+        // No file contains the questions.
         let Ok(sources) = sources else { return Ok(false) };
         let now = Surroundings::read(invocation, root);
         let is_news = now != sources.surroundings;
@@ -111,7 +112,7 @@ impl Monitor {
             Mode::Json => invocation.out.streamed_line(|out| view.write_json(out))?,
             Mode::Live => draw(invocation, |rows| page::text(&view, paint, Some(rows)))?,
             Mode::Plain => {
-                // A touched file and a clock that went on are no change.
+                // A touched file or a later time is no change.
                 let same = self.printed.as_ref().is_some_and(|(printed, then)| {
                     let then = sources.view(&ledger, &record, *then);
                     page::text(&then, paint, None) == *printed
@@ -142,8 +143,8 @@ impl Monitor {
     }
 }
 
-/// One frame: each line over the old one, then what is left of the old one cleared. Nothing is
-/// cleared before, so that it does not flicker; lines are cut at the edge while it is drawn.
+/// Draws one frame: each line over the old one, then the rest of the old frame is cleared. Nothing
+/// is cleared before, to avoid flicker. Lines are cut at the edge while it is drawn.
 fn draw(invocation: &mut Invocation, text: impl FnOnce(usize) -> String) -> Result<()> {
     let rows =
         rustix::termios::tcgetwinsize(rustix::stdio::stdout()).map_or(24, |size| size.ws_row);

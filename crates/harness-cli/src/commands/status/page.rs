@@ -12,8 +12,8 @@ use crate::{
     task_line::{Outlook, TaskLine, style},
 };
 
-/// The text of `view`, in at most `rows` lines if that is possible: lines of the log are left out first,
-/// then the tasks that nobody works on.
+/// Returns the text of `view`, in at most `rows` lines if possible. Lines of the log are left out
+/// first, then the tasks that nobody works on.
 pub(crate) fn text(view: &View<'_>, paint: Paint, rows: Option<usize>) -> String {
     let mut text = String::with_capacity(128 * view.tasks.len() + 1024);
     let mut line = |line: &dyn Display| {
@@ -42,10 +42,10 @@ pub(crate) fn text(view: &View<'_>, paint: Paint, rows: Option<usize>) -> String
     text
 }
 
-/// How many of `rows` lines are for tasks, and which lines of the log follow them.
+/// Returns how many of `rows` lines are for tasks, and the lines of the log that follow them.
 fn fitting<'a>(view: &View<'a>, rows: Option<usize>) -> (Option<usize>, &'a [String]) {
     let Some(rows) = rows else { return (None, view.log) };
-    // One line for what is left out, one between the tasks and the log.
+    // One line is for the note about left out tasks, one separates the tasks from the log.
     let at_work = view.counts.in_progress + 1;
     let room = rows.saturating_sub(at_work + 1);
     let log = &view.log[view.log.len().saturating_sub(room)..];
@@ -53,7 +53,7 @@ fn fitting<'a>(view: &View<'a>, rows: Option<usize>) -> (Option<usize>, &'a [Str
     (Some(rows.saturating_sub(around)), log)
 }
 
-/// Everything above the tasks.
+/// Returns everything above the tasks.
 fn head(view: &View<'_>, paint: Paint) -> Vec<String> {
     let root = paint.heading(one_line(&view.root.display().to_string())).to_string();
     let mut lines = vec![match view.goal {
@@ -74,7 +74,7 @@ fn head(view: &View<'_>, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// A question, and how to answer it.
+/// Returns a question, and the command that answers it.
 pub(crate) fn question_lines(card: &harness::view::QuestionCard, paint: Paint) -> [String; 2] {
     let question = &card.question;
     let choices = match question.choices.is_empty() {
@@ -98,7 +98,7 @@ fn gate_lines(view: &View<'_>, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// What a person has to look at, and how to say that it was done.
+/// Returns the alerts that need a person's attention, and the command that acknowledges them.
 pub(crate) fn alert_lines(alerts: &[AlertCard<'_>], paint: Paint) -> Vec<String> {
     let mut lines: Vec<String> = alerts
         .iter()

@@ -8,13 +8,13 @@ use crate::{
     task_line::Span,
 };
 
-/// How much of an objective is shown.
+/// The number of characters of an objective that are shown.
 const OBJECTIVE_CHARACTERS: usize = 60;
-/// How much of the name of an agent is shown, which may be a whole command line.
+/// The number of characters of an agent's name that are shown. It may be a whole command line.
 const AGENT_CHARACTERS: usize = 40;
 
-/// The line of a run. The numbers come before the agent, so that a narrow terminal still shows them. An
-/// attempt that nobody drives has none: its task says so.
+/// Returns the line of a run. The numbers come before the agent, so that a narrow terminal still
+/// shows them. An attempt that no process drives has no line, because its task shows that.
 pub(crate) fn line(run: &RunSummary, now: Timestamp, paint: Paint) -> Option<String> {
     if run.parent_run_id.is_some() && !run.driven {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn line(run: &RunSummary, now: Timestamp, paint: Paint) -> Option<Str
     Some(line)
 }
 
-/// What a run is for.
+/// Returns the purpose of a run.
 pub(crate) fn subject(run: &RunSummary) -> String {
     match (&run.objective, &run.task_id) {
         (Some(objective), _) => cut(&one_line(objective), OBJECTIVE_CHARACTERS),
@@ -38,7 +38,7 @@ pub(crate) fn subject(run: &RunSummary) -> String {
     }
 }
 
-/// What it waits for, or how to go on with it.
+/// Returns what it waits for, or the command that resumes it.
 fn outlook(run: &RunSummary, now: Timestamp) -> String {
     let next = run.next.as_ref().map(|next| format!(": `{next}`")).unwrap_or_default();
     match (run.condition, run.stop_reason, run.wake_at) {
@@ -59,7 +59,7 @@ fn outlook(run: &RunSummary, now: Timestamp) -> String {
     }
 }
 
-/// What it has spent, each part after a comma.
+/// Returns the usage of the run, each part after a comma.
 pub(crate) fn spent(run: &RunSummary) -> String {
     let tokens = run.input_tokens.saturating_add(run.output_tokens);
     let mut text = String::new();

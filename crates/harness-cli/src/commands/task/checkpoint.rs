@@ -32,10 +32,10 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// How far the work came.
+/// The progress of the work.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// What was done.
+    /// The finished work.
     pub(crate) description: String,
     /// The number of the step, from 1.
     pub(crate) step: u32,

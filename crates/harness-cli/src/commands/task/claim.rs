@@ -7,7 +7,7 @@ use harness::protocol::{Answer, Request, TaskClaim};
 use super::super::fields::seconds;
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation, worker};
 
-/// As long as it takes.
+/// A wait that is practically unlimited.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Claim the next task
@@ -33,7 +33,7 @@ pub(super) struct Args {
     worker: worker::Choice,
 }
 
-/// 0 asks once.
+/// Parses a waiting time. With 0 the command asks once.
 fn patience(text: &str) -> std::result::Result<u64, String> {
     if text == "0" { Ok(0) } else { seconds(text) }
 }
@@ -45,7 +45,7 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// The next task with its instructions; `"task": null` where none is ready within `wait`.
+/// Returns the next task with its instructions; `"task": null` if none is ready within `wait`.
 pub(crate) fn claim(
     invocation: &Invocation,
     worker: &worker::Choice,

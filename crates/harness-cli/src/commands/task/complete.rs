@@ -53,7 +53,8 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Files that passed the check but are in no commit are lost with the work tree.
+/// Warns about files that passed the check but are in no commit, because they are lost with the
+/// work tree.
 fn name_uncommitted(invocation: &Invocation, task: &TaskId) {
     let Ok(root) = invocation.root() else { return };
     let Ok(ledger) = invocation.look(&root) else { return };
@@ -63,7 +64,7 @@ fn name_uncommitted(invocation: &Invocation, task: &TaskId) {
     }
 }
 
-/// The answer is `requested` where the check follows the end of the agent.
+/// Completes a task. The answer is `requested` if the check follows the end of the agent.
 pub(crate) fn complete(
     invocation: &Invocation,
     claimed: &Claimed,

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Deeper than this a tree goes on in one of its own: a line may not grow without end.
+/// The depth of a tree. Deeper branches continue in a tree of their own, so that lines stay short.
 const DEPTH_MAX: usize = 24;
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
@@ -64,7 +64,7 @@ impl<'a> Graph<'a> {
         if self.blocked.contains(&task.id) { Outlook::Blocked } else { Outlook::Open }
     }
 
-    /// Ids that are named but not there, each once.
+    /// Returns the ids that are named but do not exist, each once.
     fn missing(&self) -> Vec<&'a TaskId> {
         let mut seen = HashSet::new();
         let named = self.ledger.tasks().flat_map(|task| &task.depends_on);
@@ -93,7 +93,7 @@ impl<'a> Graph<'a> {
         json!({ "nodes": nodes, "edges": edges, "missing": self.missing(), "cyclic": cyclic })
     }
 
-    /// Nodes have numbers: an id may hold what Mermaid takes for syntax.
+    /// Prints the graph for Mermaid. Nodes have numbers, because an id may contain Mermaid syntax.
     fn mermaid(&self, out: &mut Out) -> Result<()> {
         out.line("graph TD")?;
         let missing = self.missing();
@@ -133,7 +133,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Text inside quotes: what could end them or be markup becomes a character code.
+/// Returns the text for quotes. Characters that could end them or be markup become character codes.
 fn mermaid_text(text: &str) -> String {
     one_line(text).chars().fold(String::new(), |mut safe, c| {
         match c {
@@ -146,13 +146,14 @@ fn mermaid_text(text: &str) -> String {
     })
 }
 
-/// The drawing in progress. Nothing recurses: a chain may be a hundred thousand tasks long.
+/// The drawing in progress. It does not recurse, because a chain may be a hundred thousand tasks
+/// long.
 struct Tree<'a> {
     graph: &'a Graph<'a>,
     drawn: HashSet<&'a TaskId>,
-    /// The tasks that the current one is drawn below.
+    /// The tasks above the current one.
     path: HashSet<&'a TaskId>,
-    /// Where a tree goes on that got too deep.
+    /// The tasks at which trees that got too deep continue.
     later: Vec<&'a TaskId>,
 }
 
@@ -172,7 +173,7 @@ impl<'a> Tree<'a> {
         for task in ledger.tasks().filter(|task| task.depends_on.is_empty()) {
             self.draw(out, &task.id)?;
         }
-        // What hangs on nothing is on a cycle, or behind one.
+        // The remaining tasks are on a cycle, or behind one.
         for task in ledger.tasks() {
             self.draw(out, &task.id)?;
         }

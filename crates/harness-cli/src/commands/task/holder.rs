@@ -1,4 +1,4 @@
-//! Who acts, on which task: the arguments of every command that needs a claim.
+//! The holder and the task: the arguments of every command that needs a claim.
 
 use harness_core::{
     Epoch, Holder, TaskId,
@@ -39,7 +39,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// The text, and whose it is.
+    /// Returns the text, and the claim that it is about.
     pub(crate) fn of(self, claimed: Claimed) -> Result<(String, Claimed)> {
         let mut words = self.words.into_iter();
         match (words.next(), words.next(), &claimed.id) {
@@ -69,12 +69,12 @@ pub(crate) struct Claimed {
 }
 
 impl Claimed {
-    /// The rest is as the environment says.
+    /// Returns a claim with this task. The environment supplies the rest.
     pub(crate) fn of(id: Option<TaskId>) -> Self {
         Self { id, ..Self::default() }
     }
 
-    /// The task alone.
+    /// Returns the task alone.
     pub(crate) fn task(&self, env: &Environment) -> Result<TaskId> {
         match (&self.id, env.text(TASK)?) {
             (Some(id), _) => Ok(id.clone()),

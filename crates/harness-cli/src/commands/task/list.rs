@@ -76,7 +76,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let blocked = stats::blocked(&ledger);
     let tasks = chosen(&ledger, &args, &blocked);
     if args.json {
-        // As the ledger has them, fields that we do not know included.
+        // The tasks are printed as in the ledger, including unknown fields.
         let tasks: Vec<Value> = tasks
             .iter()
             .map(|task| {
@@ -120,7 +120,7 @@ fn chosen<'a>(ledger: &'a Ledger, args: &Args, blocked: &HashSet<&TaskId>) -> Ve
         args.status.is_none_or(|status| status.holds(task, blocked))
             && is(&args.phase, &task.phase)
             && match &queue {
-                // The queue has already been asked for the role.
+                // The queue has already been filtered by role.
                 Some(queue) => queue.contains_key(&task.id),
                 None => is(&args.role, &task.role),
             }

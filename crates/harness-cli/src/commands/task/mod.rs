@@ -70,7 +70,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
 }
 
-/// Changes one task, if the role of this process allows it, and says that it is done.
+/// Changes one task, if the role of this process allows it, and prints that it is done.
 fn done(invocation: &mut Invocation, request: Request, word: &str, json: bool) -> Result<ExitCode> {
     let root = invocation.root()?;
     match &request {

@@ -119,7 +119,7 @@ impl Page<'_> {
         if self.blocked.contains(&task.id) { Outlook::Blocked } else { Outlook::Open }
     }
 
-    /// What makes it done, and how long that may take.
+    /// Shows the criteria of its completion, and their time limit.
     fn work(&mut self) -> Result<()> {
         let task = self.task;
         match task.check() {
@@ -213,7 +213,7 @@ impl Page<'_> {
         text.map_or(Ok(()), |text| self.field(name, one_line(text)))
     }
 
-    /// Text of several lines, below its name.
+    /// Shows a text of several lines below its name.
     fn long(&mut self, name: &str, text: Option<&str>) -> Result<()> {
         let Some(text) = text else { return Ok(()) };
         self.field(name, "")?;

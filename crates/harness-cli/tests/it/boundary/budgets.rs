@@ -1,4 +1,4 @@
-//! What a run may use and how often a context is started stay true, whatever an agent does to the
+//! The budget of a run and the count of its starts stay true, whatever an agent does to the
 //! database or to its supervisor.
 
 use std::{fs, process::Stdio, thread};
@@ -25,7 +25,7 @@ fn fifo(env: &TestEnvironment, name: &str) -> std::path::PathBuf {
     path
 }
 
-/// The database says after each context that nothing was spent and that more is allowed.
+/// After each context the database claims that nothing was spent and that more is allowed.
 #[test]
 fn x_m7_an_agent_cannot_lower_what_it_has_spent() {
     let env = stage();
@@ -49,8 +49,8 @@ fn x_m7_an_agent_cannot_lower_what_it_has_spent() {
                 let database = Connection::open(root.join(".harness/harness.db")).unwrap();
                 database.busy_timeout(std::time::Duration::from_secs(20)).unwrap();
                 database.execute_batch(forged).unwrap();
-                // Waits for the agent to read. One that was stopped never does; then the test holds
-                // the other end.
+                // This waits until the agent reads. An agent that was stopped never does; then the
+                // test holds the other end.
                 drop(fs::File::options().write(true).open(&on));
             }
         }
@@ -78,7 +78,8 @@ fn x_m7_a_resume_says_what_was_edited() {
         .stderr_contains("verify was \"test -f done\" and is \"none\" in harness.db");
 }
 
-/// Something restarts a supervisor that its agent kills: three starts without an end are a failed end.
+/// An outside program restarts a supervisor that its agent kills. Three starts without an end count
+/// as a failed end.
 #[test]
 fn x_m8_starts_without_an_end_are_counted() {
     let env = stage();
@@ -122,7 +123,8 @@ fn x_m9_a_locked_index_costs_no_attempt() {
     assert_eq!((&done["status"], &done["attempts"]), (&json!("completed"), &json!(1)));
 }
 
-/// The process that knew better is dead: what it saw is kept where the agent was not asked to write.
+/// The process that knew the real usage is dead. Its knowledge is stored where the agent was not
+/// asked to write.
 #[test]
 fn x_m7_what_was_spent_counts_after_a_kill_too() {
     let env = stage();

@@ -1,5 +1,5 @@
-//! The work of clients, through a daemon and on the files: git's settings, the tree that is judged, and
-//! what clean checks are given.
+//! The work of clients, through a daemon and on the files: git's settings, the tree that is judged,
+//! and the extra files of clean checks.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{daemon, environment::TestEnvironment, evidence::task};
 
 const COMPLETE: [&str; 4] = ["task", "complete", "--id", "task-001"];
 
-/// The same repository, with and without a daemon.
+/// Returns the same repository twice, with and without a daemon.
 fn worlds(settings: &str) -> [TestEnvironment; 2] {
     [TestEnvironment::of_worker(), daemon::world()].map(|env| {
         env.write("harness.toml", settings).write("work.txt", "todo\n");
@@ -31,7 +31,7 @@ fn receipt(env: &TestEnvironment) -> Value {
     serde_json::from_str(&env.read(".harness/receipts/task-001.1.json")).unwrap()
 }
 
-/// The tree of everything in the work tree, computed by git itself.
+/// Returns the tree of everything in the work tree, computed by git itself.
 fn tree(env: &TestEnvironment) -> String {
     let index = env.home().join("index");
     let git = |args: &[&str]| {
@@ -61,7 +61,7 @@ fn x_h5_a_client_cannot_hide_protected_files_from_git() {
         assert!(log(&env).contains("git settings were changed and set back"), "{}", log(&env));
         let done = task(&env, 0);
         assert_eq!((&done["status"], &done["flags"]), (&json!("in_progress"), &json!(["config"])));
-        // Its files are its own: nothing is rolled back.
+        // The files belong to the client, so nothing is rolled back.
         assert_eq!(env.read("tests/t.sh"), "true\n");
     }
 }
@@ -112,7 +112,7 @@ fn x_m12_settings_stay_while_other_tasks_are_claimed() {
         assert_eq!(setting(&env, "core.ignoreStat"), "true");
         assert!(log(&env).contains("WARN [task-001] git settings were changed: core.ignorestat"));
         assert_eq!(task(&env, 0)["flags"], json!(["config", "protected"]));
-        // The last of them ends.
+        // The last claim ends.
         env.run(["task", "complete", "--id", "task-002", "--worker", "other"]).success();
         assert_eq!(setting(&env, "core.ignoreStat"), "");
     }
@@ -127,7 +127,7 @@ fn x_h4_the_receipt_of_a_client_names_the_tree_that_was_judged() {
         env.run(COMPLETE).success();
         assert_eq!(receipt(&env)["tree"], judged);
         assert_ne!(judged, env.git(["rev-parse", "HEAD^{tree}"]), "it is in no commit");
-        // Somebody else may have made it: what is new stays.
+        // Another worker may have made it, so new files stay.
         assert!(env.exists("made.txt"));
         assert_eq!(receipt(&env)["flags"], json!(["no-change"]));
     }
@@ -136,7 +136,7 @@ fn x_h4_the_receipt_of_a_client_names_the_tree_that_was_judged() {
 #[test]
 fn x_h4_a_check_that_changes_the_tree_of_a_client_is_run_on_what_it_left() {
     for env in worlds("") {
-        // A formatter: it changes a file once, and then has nothing to do.
+        // This is a formatter, which changes a file once and then has nothing to do.
         claimed(&env, "echo ran >> runs.log; grep -q formatted one || echo formatted > one");
         env.write("one", "raw\n").git(["add", "one"]);
         env.git(["commit", "--quiet", "--message", "task-001: one"]);
@@ -158,7 +158,7 @@ fn x_h4_an_unstable_check_of_a_client_is_flagged() {
         let warning = "WARN [task-001] files change each time the check runs: work.txt";
         assert!(log(&env).contains(warning), "{}", log(&env));
         assert_eq!(receipt(&env)["flags"], json!(["unstable", "no-change"]));
-        // Nothing is put back, but the receipt tells what was judged.
+        // Nothing is restored, but the receipt describes what was judged.
         assert_eq!(env.read("work.txt"), "1\nagain\nagain\n");
         env.write("work.txt", "1\nagain\n");
         assert_eq!(receipt(&env)["tree"], tree(&env));
@@ -175,7 +175,7 @@ fn x_h6_clean_checks_of_clients_are_given_what_is_brought_in() {
             &env,
             "test -L vendor && grep -q 1 vendor/lib && test ! -L local.log && grep -q 2 local.log",
         );
-        // A claim keeps the configuration of its claim.
+        // A claim keeps the configuration that it was made with.
         env.write("harness.toml", "[validation]\nclean = true\n");
         env.run(COMPLETE).success();
         assert_eq!(receipt(&env)["check"]["clean"], true);

@@ -1,9 +1,9 @@
-//! Commits of a person that are made while an attempt is under way stay on their branch.
+//! Commits that a person makes during an attempt stay on their branch.
 
 use crate::{environment::TestEnvironment, evidence::add, run::Hanging};
 
 const RUN: [&str; 3] = ["run", "--agent", "shell"];
-/// What a person does in another terminal while the agent works.
+/// The command of a person in another terminal while the agent works.
 const BY_ME: &str = "GIT_COMMITTER_NAME=Me git commit --quiet";
 
 fn world() -> TestEnvironment {
@@ -74,7 +74,7 @@ fn x_h2_a_revert_that_conflicts_is_left_to_the_user() {
     assert_eq!(env.task(0)["status"], "in_progress");
     assert_eq!(subjects(&env), ["my own work", "some work", "base", "start"]);
     assert_eq!(env.git(["status", "--porcelain"]), "?? new");
-    // Again the same, until somebody settles it.
+    // The same happens again until a person settles it.
     env.run(RUN).code(5);
     let keep = ["commit", "--quiet", "--allow-empty", "-m", "task-001: keep"];
     env.git([&keep[..], &["-m", "Harness-Reverts: task-001.1"]].concat());

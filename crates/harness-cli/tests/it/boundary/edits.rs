@@ -1,4 +1,5 @@
-//! An edit of the ledger from outside while a run holds it: what is taken, and what is written back.
+//! An edit of the ledger from outside while a run holds it: some changes are accepted, others are
+//! reverted.
 
 use std::{
     fs,
@@ -9,7 +10,7 @@ use crate::environment::{Ran, TestEnvironment};
 
 const LEDGER: &str = "harness-tasks.json";
 
-/// A line of shell that changes the ledger in place, as an agent would.
+/// Returns a line of shell that changes the ledger in place, as an agent would.
 fn sed(script: &str) -> String {
     format!("sed '{script}' {LEDGER} > t.new; cat t.new > {LEDGER}; rm t.new")
 }
@@ -46,7 +47,7 @@ fn x_c1_a_status_that_an_agent_writes_is_not_believed() {
     let foreign =
         foreign.filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().contains(".foreign"));
     assert!(foreign.count() > 0);
-    // It is shown until somebody has looked.
+    // The alert is shown until a person acknowledges it.
     env.run(["status"]).success().stdout_contains("ALERT").stdout_contains("status --ack");
     env.run(["report"]).success().stdout_contains("ALERT");
     let said = env.run(["report", "--json"]).success().json();
@@ -142,7 +143,7 @@ fn a_ledger_that_nobody_holds_may_be_edited_freely() {
     assert_eq!(said["alerts"], serde_json::json!([]));
 }
 
-/// A run that was killed while its agent worked.
+/// Returns a world with a run that was killed while its agent worked.
 fn killed() -> TestEnvironment {
     let env = TestEnvironment::of_worker();
     let started = env.root().parent().unwrap().join("started");
@@ -186,7 +187,8 @@ fn x_c1_after_a_killed_run_the_edit_may_be_taken() {
     env.run(["add", "x"]).success();
 }
 
-/// Several workers share the ledger by the published protocol: others may write rows that nobody holds.
+/// Several workers share the ledger by the published protocol. Others may write rows without a
+/// holder.
 #[test]
 fn a_completion_that_somebody_wrote_into_a_shared_ledger_is_unproven() {
     let env = TestEnvironment::of_worker();
@@ -196,7 +198,7 @@ fn a_completion_that_somebody_wrote_into_a_shared_ledger_is_unproven() {
     let edit = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut ledger = serde_json::from_str(&env.read(LEDGER)).unwrap();
         change(&mut ledger);
-        // Under the lock, as a script would.
+        // The edit is made under the lock, as a script would make it.
         let hash = harness::home::root_hash(env.root());
         let lock = std::path::PathBuf::from(format!("/tmp/harness-{hash}.lock"));
         fs::create_dir(&lock).unwrap();

@@ -1,4 +1,4 @@
-//! Too much of something: connections, half lines, checkpoints. Others are served all the same.
+//! Floods of connections, half lines and checkpoints. Other clients are still served.
 
 use std::{
     fs,
@@ -43,7 +43,7 @@ fn x_l4_half_lines_are_bounded_together() {
     let halves: Vec<_> = (0..40)
         .map(|_| {
             let mut stream = UnixStream::connect(socket(&env)).unwrap();
-            // All of it was read when this returns, but for what the kernel keeps.
+            // When this returns, everything was read except what the kernel buffers.
             stream.write_all(&half).unwrap();
             stream
         })
@@ -51,7 +51,7 @@ fn x_l4_half_lines_are_bounded_together() {
     let used = memory_kilobytes(&pid);
     assert!(used < 200 * 1024, "{used} kB for {} half lines", halves.len());
     env.run(["ping"]).success().stdout("ok");
-    // The last was told so, and is heard again.
+    // The last client got an error, and can send requests again.
     let mut last = halves.into_iter().last().unwrap();
     last.write_all(b"\n{\"command\":\"ping\"}\n").unwrap();
     let mut answers = BufReader::new(last).lines().map(Result::unwrap);
@@ -101,6 +101,6 @@ fn x_l5_a_flood_does_not_keep_a_stop_away() {
     let start = Instant::now();
     run.signal(Signal::SIGTERM);
     run.end();
-    // The agent itself gets five seconds; a checkpoint for each event would be minutes.
+    // The agent itself gets five seconds. A checkpoint for each event would take minutes.
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
 }

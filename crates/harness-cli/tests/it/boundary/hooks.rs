@@ -10,7 +10,7 @@ use crate::{
 const SAYING: [&str; 6] =
     ["stop", "session-start", "teammate-idle", "subagent-stop", "self-reflect", "pre-compact"];
 
-/// As `world`, with ledger and markers from a repository.
+/// Returns a world with ledger and markers from a repository.
 fn cloned() -> TestEnvironment {
     let env = world("exclusive", &[task("a", "pending", None)]);
     env.write(".harness-reflect", "");
@@ -43,7 +43,7 @@ fn x_m4_hooks_act_where_git_tracks_neither_ledger_nor_marker() {
     let env = world("exclusive", &[task("a", "pending", None)]);
     env.git(["init", "--quiet"]);
     blocked(call(&env, "stop", &json!({})), &["next=a: Title a"]);
-    // A tracked marker alone is enough to doubt it: a repository can bring that too.
+    // A tracked marker alone is enough for doubt, because a repository can bring that too.
     env.git(["add", "--force", ".harness-active"]);
     silent(call(&env, "stop", &json!({})));
 }

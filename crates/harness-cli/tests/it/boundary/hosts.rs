@@ -1,4 +1,4 @@
-//! Hosts that do not answer, and hosts whose root is gone; leases that are as long as they say.
+//! Hosts that do not answer, hosts whose root is gone, and leases that keep their length.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ fn x_l1_a_stopped_daemon_is_not_waited_for_either() {
     signal(Signal::SIGCONT);
     ran.stderr_contains("Another daemon is already running");
     assert!(took < Duration::from_secs(20), "{took:?}");
-    // It hears now what it was asked.
+    // The host receives the earlier request only now, so it is ended.
     env.kill_host();
 }
 
@@ -76,7 +76,7 @@ fn x_l8_a_daemon_whose_root_was_replaced_leaves() {
     env.run(["shutdown"]).success();
 }
 
-/// A library that sets the clock of a program an hour ahead; `None` where nothing compiles it.
+/// Returns a library that sets the clock of a program an hour ahead; `None` without a compiler.
 fn clock_ahead(env: &TestEnvironment) -> Option<PathBuf> {
     const SOURCE: &str = "#define _GNU_SOURCE\n\
         #include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n\
@@ -102,7 +102,7 @@ fn x_l3_a_claim_of_a_live_host_is_alive_whatever_the_clock_says() {
     };
     env.run(["add", "one", "--validate", "true"]).success();
     env.run(["task", "claim", "--worker", "one"]).success().stdout_contains("task-001");
-    // On the files, by a clock for which the lease ended long ago.
+    // This claim uses the files and a clock by which the lease ended long ago.
     let ahead = || {
         let mut command = env.harness(["task", "claim", "--worker", "two"]);
         command.env("HARNESS_DAEMON", "off").env("LD_PRELOAD", &library);
@@ -110,7 +110,7 @@ fn x_l3_a_claim_of_a_live_host_is_alive_whatever_the_clock_says() {
     };
     ahead().stdout(r#"{"task":null}"#);
     assert_eq!((&env.task(0)["claimed_by"], &env.task(0)["attempts"]), (&"one".into(), &0.into()));
-    // Where nobody measures it any more, the clock counts.
+    // When no process measures the lease any more, the clock counts.
     assert!(env.kill_host());
     ahead().stdout_contains("task-001");
     assert_eq!((&env.task(0)["claimed_by"], &env.task(0)["attempts"]), (&"two".into(), &1.into()));
@@ -125,7 +125,8 @@ fn r8_a_lease_of_a_second_lasts_a_second() {
     let mut ledger: serde_json::Value = serde_json::from_str(&text).unwrap();
     ledger["tasks"][0]["timeout_seconds"] = 1.into();
     env.write("harness-tasks.json", ledger.to_string());
-    // Late in a second, so that a lease that is cut to it would be over at once.
+    // The test waits until late in a second, so that a lease that is cut to whole seconds would end
+    // at once.
     let fraction = || {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         now.subsec_millis()

@@ -13,7 +13,7 @@ fn worker() -> TestEnvironment {
     TestEnvironment::of_worker()
 }
 
-/// Every file of ours in the project goes, as `git clean -fdx` has it.
+/// Removes every file of harness in the project, as `git clean -fdx` does.
 fn clean(env: &TestEnvironment) {
     env.git(["clean", "-fdxq"]);
     assert!(!env.exists(LEDGER) && !env.exists(".harness"));
@@ -37,7 +37,7 @@ fn s1_an_agent_that_cleans_the_work_tree_destroys_nothing() {
     for line in ["INIT", "Starting [task-001]", "Completed [task-001]", "Completed [task-003]"] {
         assert_eq!(log.matches(line).count(), 1, "{line}\n{log}");
     }
-    // The receipt of the task before came back, and what it says still holds.
+    // The receipt of the earlier task was restored, and is still valid.
     env.run(["verify"]).success().stdout_contains("3 of 3 hold");
     env.run(["runs", "list"]).success().stdout_contains("succeeded");
 }
@@ -55,7 +55,7 @@ fn s1_any_command_after_a_clean_finds_what_is_left() {
         .stderr_contains("restored from the journal");
     assert_eq!(env.task(0)["title"], "one");
     assert!(env.read("harness-progress.txt").contains("INIT Harness initialized"));
-    // From below the root too, and not from a ledger further up.
+    // The same works below the root, and no ledger further up is used.
     clean(&env);
     fs::create_dir(env.root().join("deep")).unwrap();
     env.write(env.root().parent().unwrap().join(LEDGER), "{\"tasks\": []}");
@@ -77,7 +77,7 @@ fn s1_epochs_go_on_after_a_restore() {
 
 #[test]
 fn s2_a_missing_ledger_with_a_backup_is_never_replaced_by_an_empty_one() {
-    // Without git, so that the backup is what is left first; then with the journal too.
+    // Without git only the backup is left. With git there is also the journal.
     for env in [TestEnvironment::new(), TestEnvironment::with_git()] {
         env.run(["init"]).success();
         env.run(["add", "one", "--validate", "true"]).success();
@@ -120,7 +120,7 @@ fn s3_there_is_a_way_out_when_ledger_and_backup_are_broken() {
     env.run(["init"]).code(5).stderr_contains("init --restore").stderr_contains("init --fresh");
     env.run(["init", "--restore"]).success().stdout_contains("from the journal");
     assert_eq!(env.task(0)["title"], "one");
-    // Without a journal nothing is left to restore, and every hint says how to start over.
+    // Without a journal nothing can be restored, and every hint explains how to start over.
     broken(&env);
     fs::remove_dir_all(env.root().join(".git/harness")).unwrap();
     for command in [&["add", "x"][..], &["plan", "reset", "--yes"], &["init", "--restore"]] {
@@ -149,7 +149,7 @@ fn s3_starting_over_keeps_the_old_ledger_and_its_epochs() {
         .filter(|text| text.contains("\"title\": \"one\""))
         .collect();
     assert!(!kept.is_empty());
-    // What was given up is not restored.
+    // A ledger that was given up is not restored.
     fs::remove_file(env.root().join(LEDGER)).unwrap();
     env.run(["init", "--restore"]).success();
     assert_eq!(env.task(0)["title"], "two");
@@ -163,7 +163,7 @@ fn s9_git_ignores_a_ledger_that_a_plan_or_a_later_repository_found() {
     env.git(["commit", "-qm", "plan"]);
     env.run(["plan", "import", "--file", "plan.md"]).success();
     assert_eq!(env.git(["status", "--porcelain"]), "");
-    // A plan is not taken in over work that is only lost.
+    // A plan does not replace work that is only lost.
     clean(&env);
     env.run(["plan", "import", "--file", "plan.md"]).code(1).stderr_contains("--merge");
     assert_eq!(env.task(0)["id"], "a");
@@ -189,7 +189,7 @@ fn a_journal_that_cannot_be_written_is_said_once_and_caught_up_with() {
     let journal = fs::read_dir(env.root().join(".git/harness")).unwrap().next().unwrap().unwrap();
     let journal = journal.path().join("journal");
     let before = fs::read_to_string(&journal).unwrap();
-    // A folder in its place: it cannot be written, even by root.
+    // A folder has its place, so that even root cannot write it.
     fs::remove_file(&journal).unwrap();
     fs::create_dir(&journal).unwrap();
     env.run(["add", "two", "--validate", "true"]).success().stderr_contains("the journal");

@@ -1,4 +1,4 @@
-//! Who is judged, by which rules and where; and what a run says that did not come to a good end.
+//! The rules and the places of judging, and the output of a run that did not succeed.
 
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ fn x_m13_a_forged_work_tree_does_not_move_the_check() {
             .code(5)
             .stderr_contains("not a work tree of");
         assert_eq!(task(&env, 0)["status"], "in_progress");
-        // Another work tree of the same repository is one of ours.
+        // Another work tree of the same repository is accepted.
         let other = env.home().join("other");
         env.git(["worktree", "add", "--quiet", "--detach", other.to_str().unwrap()]);
         env.write(other.join("done"), "");
@@ -154,7 +154,7 @@ fn another_list_of_protected_files_is_logged() {
     }
 }
 
-/// Git sees neither the prompts in our own folder nor what it ignores.
+/// Git sees neither the prompts in harness's own folder nor ignored files.
 #[test]
 fn own_settings_that_git_does_not_see_are_protected_too() {
     let own = ["harness.toml", "harness-init.sh", ".harness/prompts/task.md"];

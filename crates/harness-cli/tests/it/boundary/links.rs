@@ -1,5 +1,5 @@
-//! Links, pipes and second names in the place of files of ours: named, never followed, never waited
-//! for.
+//! Links, pipes and second names in the place of harness's files. They are reported, never
+//! followed, and never waited for.
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -39,7 +39,8 @@ fn work(env: &TestEnvironment, script: &str) -> crate::environment::Ran {
 fn x_m3_an_agent_cannot_have_its_transcript_written_elsewhere() {
     let env = stage();
     let precious = precious(&env);
-    // The name of its standard error is that of its standard output, which is there already.
+    // The name of its standard error follows from that of its standard output, which exists
+    // already.
     let script = format!(
         "cd .harness/transcripts; f=$(ls *.log); ln -s {} \"${{f%.log}}.err.log\"; echo text >&2",
         precious.display()
@@ -194,7 +195,7 @@ fn x_l7_run_log_with_a_second_name_is_replaced_by_a_copy() {
     let env = with_task("true");
     let second = precious(&env);
     fs::hard_link(&second, env.root().join(".harness/run.log")).unwrap();
-    // It ends at once: nothing is to be done with an agent that does not exist.
+    // The run ends at once, because the agent does not exist.
     env.run(["run", "--detach", "--agent-command", "/nonexistent/agent"]);
     assert!(env.read(".harness/run.log").starts_with("mine\n"));
     untouched(&second);

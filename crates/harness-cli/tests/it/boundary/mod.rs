@@ -1,5 +1,5 @@
-//! The line between the agent and the operator: one test or more for every attack that was once seen to
-//! work.
+//! The boundary between the agent and the operator: at least one test for every attack that once
+//! worked.
 
 mod budgets;
 mod clients;

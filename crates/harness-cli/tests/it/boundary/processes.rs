@@ -1,4 +1,4 @@
-//! What a script starts ends with it.
+//! The processes that a script starts end with it.
 
 use std::{fs, process::Stdio};
 
@@ -8,15 +8,15 @@ use crate::{
     objective::stage::{fifo, hear},
 };
 
-/// Whether the process whose number is in the file runs.
+/// Returns whether the process whose number is in the file runs.
 fn runs(env: &TestEnvironment, file: &str) -> bool {
     let pid = env.read(env.home().join(file));
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// A command line that leaves a process of its own session and environment behind, and knows its
-/// number.
+/// Returns a command line that leaves a process behind, with its own session and environment, and
+/// stores its number.
 fn deserter(env: &TestEnvironment, file: &str) -> String {
     let file = env.home().join(file);
     let (file, path) = (file.display(), std::env::var("PATH").unwrap());
@@ -82,7 +82,7 @@ fn x_h4_a_check_ends_with_the_harness_that_is_killed() {
     assert_eq!(hear(&up), "up");
     run.kill().unwrap();
     run.wait().unwrap();
-    // Its guard ends it; when, nobody is told.
+    // Its guard ends it, at a time that is not reported.
     while runs(&env, "check") {
         std::thread::yield_now();
     }
@@ -96,7 +96,7 @@ fn x_h4_one_that_stops_its_guard_hangs_nobody() {
     env.run(of_agent.iter().chain(&["--attempt-timeout", "1", "--max-attempts", "1"])).success();
     env.run(["run", "--agent", "shell"]).code(4);
     assert_eq!(env.task(0)["status"], "failed");
-    // The check of a client.
+    // This is the check of a client.
     env.run(["add", "two", "--validate", stops, "--timeout", "1"]).success();
     env.run(["task", "claim"]).success();
     env.run(["task", "complete", "--id", "task-002"]).code(1);

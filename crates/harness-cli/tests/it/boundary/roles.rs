@@ -1,4 +1,4 @@
-//! Who may do what: agents of a run, workers, and the operator.
+//! The permissions of agents of a run, workers, and the operator.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn log(env: &TestEnvironment) -> String {
     env.normalise(&env.read("harness-progress.txt"))
 }
 
-/// A task whose agent runs each line, and writes down what it said and its exit code.
+/// Adds a task whose agent runs each line, and writes down the output and the exit code.
 fn agent_that_tries(env: &TestEnvironment, lines: &[&str], validate: &str) {
     let said = env.home().join("said");
     let tries = lines.iter().map(|line| format!("{{ {line}; }} || echo \"exit $?\"\n"));
@@ -107,7 +107,7 @@ fn an_agent_may_look_and_add_and_speak_for_its_own_attempt() {
     assert_eq!(said(&env), "task-002\n");
     assert_eq!(env.task(1)["added_by"], "agent task-001.1");
     assert_eq!(env.task(0)["flags"], json!(["no-change"]), "none of what it did is refused");
-    // It survives whatever happens to the task.
+    // The mark survives all changes of the task.
     env.run(["task", "edit", "task-002", "--title", "other"]).success();
     assert_eq!(env.task(1)["added_by"], "agent task-001.1");
 }
@@ -135,7 +135,8 @@ fn x_c2_a_check_is_no_operator_either() {
     env.run(["task", "claim"]).success();
     env.run(["task", "complete", "--id", "task-001"]).success();
     assert!(self::said(&env).contains("only the operator may edit a task"), "{}", self::said(&env));
-    // Without a host too: it is found out by the ancestors, not by what the environment says.
+    // The same holds without a host. The agent is recognised by its ancestors, not by its
+    // environment.
     let env = env.variable("HARNESS_DAEMON", "off");
     let check = format!(
         "env -i PATH=\"$PATH\" HARNESS_DAEMON=off harness task edit task-002 --title x > {} 2>&1; true",
@@ -173,7 +174,7 @@ fn a_check_may_use_harness_in_another_root() {
     assert!(!log(&env).contains("refused"), "{}", log(&env));
 }
 
-/// By the variables of an agent's own interactive session.
+/// Sets the variables of an agent's own interactive session.
 fn worker(env: TestEnvironment) -> TestEnvironment {
     env.variable("CLAUDECODE", "1").variable("CLAUDE_CODE_SESSION_ID", "a-session")
 }
@@ -328,7 +329,7 @@ fn a_peer_of_another_pid_namespace_is_a_worker() {
         env.ran(command.output().unwrap())
     };
     if !contained(&["true"]).ended_with(&[0]) {
-        // This machine lets nobody make namespaces.
+        // This machine forbids new namespaces.
         return;
     }
     let ran = contained(&["harness", "task", "edit", "task-001", "--title", "x"]);
@@ -336,7 +337,7 @@ fn a_peer_of_another_pid_namespace_is_a_worker() {
     assert_eq!(env.task(0)["title"], "one");
 }
 
-/// Two phases with a person between them.
+/// Writes a ledger of two phases with an approval between them.
 fn with_approval(env: &TestEnvironment) {
     let ledger = json!({
         "version": 2,
@@ -363,7 +364,7 @@ fn x_h8_an_agent_cannot_approve_for_a_person() {
     let mut reply = env.harness(["reply", &id, "approve"]);
     let ran = env.ran(reply.env("CLAUDECODE", "1").output().unwrap());
     ran.code(1).stderr_contains("Error: only the operator may answer a question");
-    // Nobody answers by guessing.
+    // A guessed id does not answer the question.
     env.run(["reply", "prompt-0", "approve"]).code(1).stderr_contains("not found");
     env.run(["reply", "prompt-0-00000000", "approve"]).code(1).stderr_contains("not found");
     env.run(["reply", &id, "approve"]).success();
@@ -378,7 +379,8 @@ fn x_h8_an_agent_of_a_run_cannot_approve_what_it_waits_for() {
     let env = world();
     with_approval(&env);
     let mut ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
-    // Left behind by the first phase, it waits for the question and answers it; it ends with the agent.
+    // This process is left by the first phase, waits for the question and answers it. It ends with
+    // the agent.
     let said = env.home().join("said");
     let deserter = "(setsid sh -c 'until harness questions | grep -q prompt; do :; done; \
         harness reply $(harness questions | cut -d: -f1) approve' >/dev/null 2>&1 &)";

@@ -1,4 +1,4 @@
-//! Values of secret variables are stored, logged and shown nowhere, whichever way they come in.
+//! Values of secret variables are stored, logged and shown nowhere, whatever way they come in.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
 const SECRET: &str = "sk-Quite-Secret-1";
 const MARK: &str = "[redacted:MY_API_KEY]";
 
-/// Files below `folder` that hold the secret. Those of git are the user's own.
+/// Returns the files below `folder` that contain the secret. Those of git are the user's own.
 fn leaks(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -126,7 +126,7 @@ fn x_m2_a_run_keeps_no_secret_in_receipts_rows_handoffs_or_logs() {
     assert!(!format!("{ran}").contains(SECRET), "{ran}");
     let archived = env.read(".harness/archive/handoff-task-001-1.json");
     assert!(archived.contains(MARK), "{archived}");
-    // What the agent itself wrote into the work tree is its own.
+    // Files that the agent itself wrote into the work tree are its own.
     fs::remove_file(env.root().join("state/handoff.json")).unwrap();
     assert_eq!(leaks(env.root()), [""; 0]);
 }
@@ -157,13 +157,13 @@ fn the_configuration_names_further_secrets_and_exceptions() {
     env.write("harness.toml", "[secrets]\nnames = ['LICEN*']\nexcept = ['PUBLIC_KEY']\n");
     env.run(["add", "Not-A-Usual-Name pk-live-1234 pa55-w0rd"]).success();
     assert_eq!(env.task(0)["title"], "[redacted:LICENCE] pk-live-1234 [redacted:DATABASE_URL]");
-    // A repository that is not trusted takes nothing out.
+    // An untrusted repository cannot exempt a name.
     env.run(["trust", "--revoke"]).success();
     env.run(["add", "Not-A-Usual-Name pk-live-1234"]).success();
     assert_eq!(env.task(1)["title"], "[redacted:LICENCE] [redacted:PUBLIC_KEY]");
 }
 
-/// Nobody but an editor sets a gate: it is refused where it would be run.
+/// Only an editor sets a gate, so it is refused when it would run.
 #[test]
 fn x_m2_a_gate_that_holds_a_secret_is_not_run() {
     let ledger = |line: &str| {

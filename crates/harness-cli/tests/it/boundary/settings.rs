@@ -1,4 +1,4 @@
-//! An agent cannot make git look away.
+//! An agent cannot hide its changes by settings of git.
 
 use crate::{environment::TestEnvironment, evidence::add};
 
@@ -80,7 +80,7 @@ fn x_h6_a_filter_of_the_agent_does_not_reach_a_clean_checkout() {
     assert!(!env.exists(".git/info/attributes"));
     let kept = env.program("git").args(["config", "--get", "filter.e.smudge"]).output().unwrap();
     assert!(!kept.status.success());
-    // The user finds the command that sets it again.
+    // The log contains the command that sets it again.
     assert!(log(&env).contains("to make it again: git config filter.e.smudge 'echo done'"));
 }
 

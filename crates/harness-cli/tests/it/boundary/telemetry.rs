@@ -1,4 +1,4 @@
-//! Telemetry goes out of trusted roots only, to programs of this user only.
+//! Telemetry is sent from trusted roots only, and to programs of this user only.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -40,7 +40,7 @@ fn x_m11_an_untrusted_root_chooses_no_port_and_tells_nothing() {
     let mut client = connect(&env);
     let claim = json!({ "command": "task_claim", "worker_id": "w" });
     assert_eq!(ask(&mut client, claim.to_string())["status"], "ok");
-    // It ends in order: what it had to send is sent by then.
+    // The daemon ends in order, so everything is sent by then.
     ask(&mut client, json!({ "command": "shutdown" }).to_string());
     _ = daemon.child.wait();
     assert!(listener.accept().is_err(), "somebody has connected");
@@ -64,8 +64,8 @@ fn x_m11_a_listener_of_this_user_gets_redacted_text() {
     _ = daemon.child.wait();
 }
 
-/// Needs root, to act as another user. Elsewhere the same is held by the tests of the library, with
-/// tables of sockets that say so.
+/// This needs root, to act as another user. Elsewhere the tests of the library check the same with
+/// tables of sockets.
 #[test]
 fn x_m11_a_listener_of_another_user_gets_nothing() {
     if !is_root() {

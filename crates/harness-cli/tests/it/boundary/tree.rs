@@ -1,4 +1,4 @@
-//! What is judged is what is kept.
+//! The judged tree is the tree that is committed.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ fn x_h4_what_a_check_makes_is_neither_committed_nor_kept() {
 #[test]
 fn x_h4_a_check_that_changes_the_tree_is_run_on_what_it_left() {
     let env = world();
-    // A formatter: it changes a file once, and then has nothing to do.
+    // This is a formatter, which changes a file once and then has nothing to do.
     let check = "echo ran >> runs.log; grep -q formatted one || echo formatted > one";
     add(&env, "echo raw > one", check, &[]);
     env.run(RUN).success();
@@ -52,7 +52,7 @@ fn x_h4_what_an_unstable_check_changes_is_put_back_and_flagged() {
     let env = world();
     add(&env, "echo 1 > one", "echo again >> one; echo again >> base.txt; true", &[]);
     env.run(RUN).success();
-    // The second check began with what the first one left.
+    // The second check began with the result of the first one.
     assert_eq!(env.git(["show", "HEAD:one"]), "1\nagain");
     assert_eq!(env.read("one"), "1\nagain\n");
     assert_eq!(env.git(["status", "--porcelain"]), "");
@@ -155,7 +155,7 @@ fn x_l2_what_killed_processes_left_is_swept() {
     let held = temporary.join("harness-checkout-held");
     env.write(dead.join("lock"), "").write(dead.join("tree/file"), "");
     env.write(held.join("lock"), "").write(held.join("tree/file"), "");
-    // As earlier versions made them: a linked work tree without a lock.
+    // Earlier versions made it like this: a linked work tree without a lock.
     env.write(old.join("x"), "");
     env.git(["worktree", "add", "--quiet", "--detach", old.join("tree").to_str().unwrap()]);
     env.write(".git/harness-tmp-dead/index", "").write(".git/harness-tmp-young/index", "");

@@ -1,10 +1,11 @@
-//! Trust is of a place and of the items in it: what a repository brings is shown and asked for.
+//! Trust applies to a place and to the items in it. Items that a repository brings are shown and
+//! asked for.
 
 use serde_json::Value;
 
 use crate::environment::TestEnvironment;
 
-/// A repository that somebody else has written files into, as a clone or a pull brings them.
+/// Returns a repository into which another person has written files, as by a clone or a pull.
 fn repository() -> TestEnvironment {
     TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w")
 }
@@ -57,7 +58,7 @@ fn x_h3_a_plan_trusts_its_own_commands_and_nothing_else() {
         env.run(["plan", "import", "--file", "plan.md"])
             .success()
             .stderr_contains("notify = \"touch notify-ran\"");
-        // A run would start what the settings name; a completion runs nothing but its own check.
+        // A run would start the programs of the settings. A completion runs only its own check.
         env.run(["run", "--agent", "shell"]).code(5).stderr_contains("notify = ");
         env.run(["task", "claim"]).success();
         env.run(["task", "complete", "--id", "a"]).success();
@@ -83,7 +84,7 @@ fn x_m5_a_pull_that_brings_something_to_run_is_asked_for_and_the_rest_is_not() {
     let refused = refused.stderr_contains("notify = ").errors().to_owned();
     assert!(!refused.contains("agent = "), "it is trusted already: {refused}");
     assert!(!env.exists("notify-ran") && !env.exists("script-ran"));
-    // Only the file counts, not what else git knows: taken back, nothing is asked for.
+    // Only the current file counts, not the history of git. After a reset, nothing is asked for.
     env.git(["reset", "--quiet", "--hard", "HEAD~"]);
     env.run(["run"]).success();
 }
@@ -112,7 +113,7 @@ fn x_m5_a_tracked_ledger_asks_for_the_tasks_of_others_and_not_for_ones_own() {
     assert!(!env.exists("pwned"));
     env.run(["trust", "--yes"]).success();
     env.run(["task", "complete", "--id", "theirs"]).success();
-    // What an agent adds is not the operator's word.
+    // Items that an agent adds are not trusted by the operator.
     let agent = env.variable("CLAUDECODE", "1");
     agent.run(["add", "B", "--id", "b", "--validate", "touch by-agent"]).success();
     agent.run(["task", "claim"]).success();

@@ -1,4 +1,4 @@
-//! Other users of the machine: what they put into `/tmp` costs a warning at most.
+//! Other users of the machine: their files in `/tmp` cause a warning at most.
 
 use std::{
     ffi::OsStr,
@@ -20,7 +20,7 @@ pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A user whose folder in `/tmp` nobody else uses. Only root can act as one.
+/// A user whose folder in `/tmp` is not shared with others. Only root can act as one.
 pub(super) struct User {
     pub(super) env: TestEnvironment,
     uid: u32,
@@ -115,7 +115,7 @@ fn x_h7_a_folder_that_others_can_use_is_not_used() {
         assert!(Path::new(named.trim_end()).starts_with(own), "{named}");
         assert_eq!(fs::read_dir(user.folder()).unwrap().count(), 0);
         user.run(["shutdown"]).success();
-        // Naming that place all the same is refused.
+        // Naming that place explicitly is refused.
         let socket = user.folder().join("s");
         let words = ["daemon".as_ref(), socket.as_os_str(), ".".as_ref()];
         user.run(words).code(5).stderr_contains("the socket's directory /tmp/harness-");

@@ -10,7 +10,7 @@ fn add(env: &TestEnvironment, validate: &str, more: &[&str]) {
     env.run([&args[..], more].concat()).success();
 }
 
-/// Its prompts are named by task, attempt and iteration.
+/// Runs over the ledger. Its prompts are named by task, attempt and iteration.
 fn over_ledger(env: &TestEnvironment, script: &str, more: &[&str]) -> Ran {
     let script =
         format!("n=$HARNESS_ITERATION; cat > \"$HOME/prompt.$n\"; echo $n >> work.txt\n{script}");
@@ -39,7 +39,7 @@ fn a_task_may_take_two_contexts() {
     assert_eq!(env.read("work.txt"), "0\n1\n");
     let second = prompt(&env, 1);
     assert!(second.contains("Iteration 1 of 10\n") && second.contains("make it"), "{second}");
-    // The run over the ledger has the sums; the attempt its own.
+    // The run over the ledger has the sums, and the attempt has its own usage.
     let parent = run_row(&env);
     let [attempt] = &attempts(&env)[..] else { panic!("{:#?}", attempts(&env)) };
     for row in [&parent, attempt] {
@@ -182,7 +182,7 @@ fn a_handoff_survives_a_rollback_and_is_put_away_for_another_task() {
 fn an_attempt_that_goes_on_takes_what_was_given_anew() {
     let env = stage();
     add(&env, "test -f done", &[]);
-    // Nothing is in the tree: the work goes on after the checkpoint.
+    // The tree is unchanged, so the work goes on after the checkpoint.
     let harness = env!("CARGO_BIN_EXE_harness");
     let checkpoint =
         format!("unset HARNESS_DAEMON; {harness} task checkpoint --step 1 --total 2 half");

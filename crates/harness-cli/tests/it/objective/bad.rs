@@ -1,4 +1,4 @@
-//! Bad input: a clear error, and nothing lost.
+//! Bad input gives a clear error, and nothing is lost.
 
 use rusqlite::Connection;
 
@@ -36,7 +36,7 @@ fn promises_and_limits_that_nobody_means_are_refused() {
     env.run(["run", "write it", "--agent-command", "sh 'open"]).code(5).stderr_contains("quote");
 }
 
-/// A run that was stopped, and what its database holds.
+/// Returns a world with a run that was stopped.
 fn stopped() -> TestEnvironment {
     let env = stage();
     came_to(go(&env, "echo one", &["--max-iterations", "0"]), 3, "max_iterations", 0);
@@ -59,10 +59,10 @@ fn a_database_of_a_later_version_is_left_alone() {
         assert_ne!(format!("{ran}").lines().next(), Some("exit Some(0)"), "{ran}");
     }
     assert_eq!(iterations(&env), before);
-    // The ledger does not need it.
+    // The ledger does not need the database.
     env.run(["add", "a task"]).success();
     env.run(["status"]).success();
-    // And the lock was given back.
+    // The lock was released as well.
     database(&env).pragma_update(None, "user_version", 2).unwrap();
     let done = agent(&env, "echo TASK_COMPLETE");
     let more = ["run", "--resume", "--max-iterations", "1", "--agent-command", &done, "--json"];

@@ -36,7 +36,7 @@ fn what_the_agent_tells_is_summed_up() {
     }
 }
 
-/// An agent that spends and then works on until it is stopped. The holder of its pipe sees its end.
+/// The agent spends and then works until it is stopped. The holder of its pipe sees its end.
 #[test]
 fn the_event_that_crosses_the_budget_stops_the_agent() {
     for (flag, most, events, spent) in [
@@ -50,7 +50,7 @@ fn the_event_that_crosses_the_budget_stops_the_agent() {
         let document = came_to(ran, 3, "budget", 0);
         assert_eq!(document["cost_usd"], spent, "exactly the two events");
         assert_eq!(run_row(&env)["status"], "stopped");
-        // It had not ended: it goes on under its number, with more to spend.
+        // The context had not ended, so it continues under its number, with more to spend.
         let done = agent(&env, "echo TASK_COMPLETE");
         let again = ["run", "--resume", flag, "200", "--agent-command", &done, "--json"];
         came_to(env.run(again), 0, "complete", 0);
@@ -65,7 +65,7 @@ fn no_agent_is_started_on_a_budget_that_is_gone() {
     came_to(go(&env, &script, &["--max-tokens", "250"]), 3, "budget", 2);
     assert_eq!(env.read("work.txt"), "0\n1\n2\n");
     assert_eq!(run_row(&env)["input_tokens"], 300);
-    // Nor by a resume that brings nothing.
+    // A resume without a larger budget does not continue either.
     came_to(env.run(["run", "--resume", "--json"]), 3, "budget", 2);
     assert_eq!(env.read("work.txt"), "0\n1\n2\n");
     came_to(env.run(["run", "--resume", "--max-tokens", "350", "--json"]), 3, "budget", 3);
@@ -101,7 +101,7 @@ fn neither_the_runs_own_check_nor_a_gate_nor_a_question_goes_on_beyond_its_time(
     let env = stage();
     let more = ["--max-duration", "2s", "--verify", "exec sleep 600"];
     came_to(go(&env, "echo TASK_COMPLETE", &more), 3, "budget", 0);
-    // It is judged again, without another context.
+    // The result is judged again, without another context.
     came_to(env.run(["run", "--resume", "--verify", "true", "--json"]), 0, "complete", 0);
     for gate in [json!({ "gate": { "command": "exec sleep 600" } }), json!({ "approve": true })] {
         let env = stage();
@@ -161,7 +161,7 @@ fn money_that_nobody_tells_of_can_not_be_limited_and_that_is_said() {
         assert_eq!(ran.errors().matches(words).count(), said, "{ran}");
         came_to(ran, 0, "complete", 0);
     }
-    // Of Codex it is known before it works.
+    // For Codex this is known before it works.
     let env = stage();
     let words = "WARN: mine reports no cost and has no `price` in [agents.mine]";
     let table = "[agents.mine]\nkind = \"codex\"\ncommand = \"/nowhere/codex\"\n";

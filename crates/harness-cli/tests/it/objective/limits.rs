@@ -1,10 +1,11 @@
-//! A usage limit: the wait is stored, told, and ended by its time, by a person, or not begun.
+//! A usage limit: the wait is stored and reported. It ends by its time or by a person, or does not
+//! begin.
 
 use serde_json::{Value, json};
 
 use super::stage::*;
 
-/// A script that is limited until a file is there.
+/// Returns a script that is limited until a file exists.
 fn limited(until: &str) -> String {
     let until = if until.is_empty() { String::new() } else { format!(",\"until\":\"{until}\"") };
     format!(

@@ -1,4 +1,4 @@
-//! `harness run OBJECTIVE`: the loop over contexts, through the binary, with scripts for agents.
+//! `harness run OBJECTIVE`: the loop over contexts, through the binary, with scripts as agents.
 
 mod attempts;
 mod bad;

@@ -1,4 +1,4 @@
-//! What `status`, `why` and `report` show of runs that go on, stopped or were killed.
+//! The output of `status`, `why` and `report` about runs that are active, stopped or killed.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -43,7 +43,7 @@ fn a_run_that_stopped_is_shown_with_the_command_that_resumes_it() {
     let report = env.run(["report", "--json"]).success().json();
     assert_eq!((&report["cost_usd"], &report["waiting"][0]["next"]), (&json!(1.5), &resume.into()));
 
-    // Once it is finished, nothing is left to say about that run.
+    // Once the run is finished, it is not shown any more.
     let done = agent(&env, "touch made; echo TASK_COMPLETE");
     let again = ["run", "--resume", "--max-cost", "9", "--agent-command", &done];
     env.run(again).success();
@@ -97,7 +97,7 @@ fn a_watcher_sees_an_objective_that_begins_after_it() {
     let run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
     let seen = loop {
         let seen = next();
-        // Its row is there a moment before its process is recorded.
+        // Its row exists a moment before its process is recorded.
         if seen["runs"][0]["objective"] == "write it" && seen["runs"][0]["driven"] == true {
             break seen;
         }

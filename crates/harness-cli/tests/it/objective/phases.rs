@@ -1,4 +1,4 @@
-//! Phases: gates between them, and people who let them pass.
+//! Phases: gates between them, and people who approve them.
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ fn a_person_lets_a_phase_pass_or_not() {
         add(&env, "Build", "built");
         let mut run = Going::start(&env, &["run", "--agent", "shell"]);
         run.until("Completed [task-001]");
-        // The question is there soon after.
+        // The question appears soon after.
         let question = loop {
             let asked = beside(&env, &["questions"]);
             if !asked.is_empty() {

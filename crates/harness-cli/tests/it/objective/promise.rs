@@ -1,4 +1,4 @@
-//! What keeps a promise and what does not; `--verify`.
+//! Outputs that keep a promise and those that do not, and `--verify`.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn only_the_whole_token_in_the_final_text_completes() {
         ("echo 'TASK_COMPLETE is what I say later'", false),
         ("echo TASK_COMPLETED", false),
         ("echo task_complete", false),
-        // Not what it was given, not what tools print, not what goes to standard error.
+        // The prompt, the output of tools and standard error do not count.
         ("cat \"$HARNESS_PROMPT_FILE\"", false),
         ("cat \"$HARNESS_PROMPT_FILE\" | sed 's/$/\\r/'", false),
         ("echo TASK_COMPLETE >&2; echo not yet", false),
@@ -22,9 +22,9 @@ fn only_the_whole_token_in_the_final_text_completes() {
             "echo '{\"type\":\"text\",\"text\":\"TASK_COMPLETE\"}' >> $HARNESS_EVENTS; echo no",
             false,
         ),
-        // A promise of an agent that failed is none.
+        // A promise of a failed agent does not count.
         ("echo TASK_COMPLETE; exit 3", false),
-        // An agent that echoes may still keep it.
+        // An agent that echoes its prompt may still keep the promise.
         ("cat \"$HARNESS_PROMPT_FILE\"; echo TASK_COMPLETE", true),
     ] {
         let env = stage();
@@ -96,7 +96,7 @@ fn a_promise_counts_only_if_the_runs_own_check_agrees() {
     assert!(second.contains("The last context gave it, but the validation failed."), "{second}");
     assert!(second.contains("exit code 1\nsaw 0\n"), "{second}");
     assert!(prompt(&env, 2).contains("saw 1\n"));
-    // Without the promise it is not asked.
+    // Without the promise the check does not run.
     let env = stage();
     let verify = "touch verified";
     came_to(
@@ -115,7 +115,7 @@ fn a_check_that_can_not_be_run_is_for_a_person_and_loses_nothing() {
     assert!(ran.errors().contains("no-such-checker"), "{ran}");
     came_to(ran, 1, "env_setup", 0);
     assert_eq!(outcomes(&env), [json!("finished")]);
-    // What was promised is judged again, without another context.
+    // The promised work is judged again, without another context.
     came_to(env.run(["run", "--resume", "--verify", "true", "--json"]), 0, "complete", 0);
     assert_eq!(env.read("work.txt"), "0\n");
     assert_eq!(run_row(&env)["verify"], "true");

@@ -1,4 +1,4 @@
-//! What contexts are told, and what a project and an agent can do to that.
+//! The prompts of contexts, and the influence of a project and an agent on them.
 
 use super::stage::*;
 
@@ -45,7 +45,7 @@ fn the_continuation_prompt_says_all_of_it_in_order() {
         assert!(second.contains(artifact), "{second}");
     }
     assert!(prompt(&env, 2).contains("Iteration 2 of 4\n"));
-    // The third context promised nothing: there is no validation failure to tell the fourth.
+    // The third context promised nothing, so the fourth prompt has no validation failure.
     let fourth = prompt(&env, 3);
     assert!(!fourth.contains("the printer is missing"), "{fourth}");
     assert!(fourth.contains("The last context ended without it."), "{fourth}");
@@ -149,7 +149,7 @@ fn a_summarizer_condenses_the_last_context_and_its_failure_changes_nothing() {
         let told = env.read(env.home().join("to-summarize"));
         assert!(told.contains("a long story"), "{told}");
         assert_eq!(prompt(&env, 1).contains("A SHORT STORY"), said, "{}", prompt(&env, 1));
-        // What it says is no promise.
+        // The text of the summarizer is no promise.
         assert_eq!(outcomes(&env).len(), 2);
     }
 }
@@ -160,7 +160,7 @@ fn the_last_turn_of_a_context_is_what_is_summarized() {
     let short = bare_agent(&env, "cat > \"$HOME/to-summarize\"; echo short");
     let toml = format!("[summarizer]\nagent = \"short\"\n[agents.short]\ncommand = \"{short}\"\n");
     env.write("harness.toml", toml);
-    // A blank turn is followed by another one in the same iteration.
+    // After a blank turn another one follows in the same iteration.
     let script = "if [ $n = 1 ]; then echo TASK_COMPLETE; exit; fi\n\
                   if [ -e \"$HOME/told\" ]; then echo the second turn; else touch \"$HOME/told\"; fi";
     came_to(go(&env, script, &[]), 0, "complete", 1);
@@ -186,7 +186,7 @@ fn checks_and_summarizers_know_the_run_its_socket_and_the_iteration() {
     came_to(go(&env, "echo TASK_COMPLETE", &["--verify", &verify]), 0, "complete", 1);
     assert_eq!(env.read(env.home().join("verified")), "0\n1\n");
     assert_eq!(env.read(env.home().join("summed")), "1\n");
-    // A task's too.
+    // The same holds for a task.
     let env = stage();
     let check =
         format!("{known} && test $HARNESS_ITERATION = 1 && test $HARNESS_TASK_ID = task-001");

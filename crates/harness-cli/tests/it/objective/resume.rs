@@ -1,4 +1,4 @@
-//! Going on: after a kill, with other limits, and what cannot be gone on with.
+//! Resuming: after a kill and with other limits, and runs that cannot be resumed.
 
 use std::fs::File;
 
@@ -49,7 +49,7 @@ fn killed_at_random_moments_no_iteration_is_skipped_or_counted_twice() {
     println!("HARNESS_TEST_SEED={random}");
     let env = stage();
     let tick = fifo(&env, "tick");
-    // Somebody always reads, so that no agent waits for the test.
+    // The pipe always has a reader, so that no agent waits for the test.
     let ticks = File::options().read(true).write(true).open(&tick).unwrap();
     let script = format!(
         "echo $n > {}; if [ $n = 6 ]; then echo TASK_COMPLETE; else echo $n; fi",
@@ -64,14 +64,14 @@ fn killed_at_random_moments_no_iteration_is_skipped_or_counted_twice() {
         random ^= random >> 7;
         random ^= random << 17;
         let mut run = Going::start(&env, &args);
-        // A moment is a bit after an agent has begun.
+        // The moment is shortly after an agent has begun.
         let mut line = String::new();
         std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
         (0..random % 20_000_000).for_each(|n| _ = std::hint::black_box(n));
         run.kill();
         args = vec!["run", "--resume"];
-        // A third start without an end would count as a failed end. The rows say which context was
-        // killed: the line that was read may be one of an earlier context.
+        // A third start without an end would count as a failed end. The rows show which context was
+        // killed, because the line that was read may belong to an earlier context.
         let kills = kills.entry(iterations(&env).len()).or_default();
         *kills += 1;
         if *kills == 2 || run_row(&env)["status"] == "succeeded" {
@@ -95,7 +95,7 @@ fn limits_may_be_raised_and_everything_else_is_stored() {
     let more = ["--max-iterations", "1", "--verify", "true", "--completion-promise", "FINISHED"];
     let script = "if [ $n = 3 ]; then echo FINISHED; else echo $n; fi";
     came_to(go(&env, script, &more), 3, "max_iterations", 1);
-    // Nothing new: the same decision, and no further context.
+    // Nothing changed, so there is the same decision and no further context.
     came_to(env.run(["run", "--resume", "--json"]), 3, "max_iterations", 1);
     assert_eq!(env.read("work.txt"), "0\n1\n");
     let id = run_row(&env)["run_id"].as_str().unwrap().to_owned();
@@ -139,7 +139,7 @@ fn failed_stopped_and_stalled_runs_go_on() {
     let crash = go(&env, "exit 9", &[]);
     came_to(crash, 1, "crashed", 2);
     let done = agent(&env, "if [ $n = 4 ]; then echo TASK_COMPLETE; else exit 9; fi");
-    // What failed in a row before a person looked at it counts no more.
+    // Failures in a row before a person resumed it do not count any more.
     came_to(env.run(["run", "--resume", "--agent-command", &done, "--json"]), 0, "complete", 4);
     assert_eq!(outcomes(&env), ["crashed", "crashed", "crashed", "crashed", "finished"]);
 }
@@ -153,7 +153,7 @@ fn what_can_not_be_resumed_is_said_and_changes_nothing() {
     resume(unknown).code(1).stderr_contains("there is no run");
     came_to(go(&env, "echo TASK_COMPLETE", &[]), 0, "complete", 0);
     resume(unknown).code(1).stderr_contains(&format!("there is no run {unknown}"));
-    resume("first").code(2).stderr_contains("run id");
+    resume("first").code(1).stderr_contains("there is no run first");
     let row = run_row(&env);
     let id = row["run_id"].as_str().unwrap();
     resume(id).code(1).stderr_contains("has succeeded");

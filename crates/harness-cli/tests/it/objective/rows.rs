@@ -1,4 +1,4 @@
-//! The rows of the decision table, and how each end is told.
+//! The rows of the decision table, and the report about each end.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn the_database_has_the_columns_that_people_may_ask_for() {
                     lease_expires_at";
     assert_eq!(named, promised.split_whitespace().collect::<Vec<_>>());
     assert_eq!(rows(&env, "PRAGMA journal_mode")[0]["journal_mode"], "wal");
-    // What was told, without what is in the transcript.
+    // These are the recorded events, without the text of the transcript.
     let row = run_row(&env);
     let told = env.read(format!(".harness/runs/{}.jsonl", row["run_id"].as_str().unwrap()));
     assert!(told.contains("run:iteration"), "{told}");
@@ -140,7 +140,7 @@ fn an_agent_that_could_not_run_burns_no_iteration() {
         came_to(go(&env, &late, &[]), code, reason, 1);
         assert_eq!(outcomes(&env), [json!("finished"), Value::Null], "{script}: it stays open");
         assert_eq!(run_row(&env)["status"], "failed");
-        // Once it is fixed, it goes on under the same number.
+        // Once it is fixed, the run goes on under the same number.
         let id = run_row(&env)["run_id"].as_str().unwrap().to_owned();
         let fixed = agent(&env, "echo TASK_COMPLETE");
         let again = ["run", "--resume", "--run-id", &id, "--agent-command", &fixed, "--json"];
@@ -169,7 +169,7 @@ fn the_third_failed_end_in_a_row_is_a_crash() {
         (&iterations[2]["outcome"], &iterations[2]["detail"]),
         (&"crashed".into(), &"exit code 9: why 2".into())
     );
-    // A proper end between two of them starts the count again.
+    // A proper end between two crashes starts the count again.
     let env = stage();
     let flaky = "case $n in 2|5) echo not yet;; 6) echo TASK_COMPLETE;; *) exit 9;; esac";
     came_to(go(&env, flaky, &[]), 0, "complete", 6);
@@ -200,7 +200,7 @@ fn a_blank_turn_is_overlooked_twice_and_then_counted() {
     let script = "echo x >> \"$HOME/turns\"\n\
                   if [ $(wc -l < \"$HOME/turns\") -gt 4 ]; then echo TASK_COMPLETE; else echo ' '; fi";
     came_to(go(&env, script, &[]), 0, "complete", 1);
-    // Three in the first context, of which two were not counted, then two in the second.
+    // The first context had three turns, of which two were not counted. The second had two.
     assert_eq!(env.read("work.txt"), "0\n0\n0\n1\n1\n");
     assert_eq!(outcomes(&env), ["finished", "finished"]);
 }
@@ -208,7 +208,7 @@ fn a_blank_turn_is_overlooked_twice_and_then_counted() {
 #[test]
 fn nothing_changed_for_three_iterations_is_a_standstill() {
     let env = stage();
-    // Ignored files, and what the harness writes itself, are no progress.
+    // Ignored files, and files that harness writes itself, are no progress.
     env.write(".gitignore", "ignored\n");
     let idle = "n=$HARNESS_ITERATION; cat > /dev/null; echo $n >> ignored; echo not yet";
     let idle = bare_agent(&env, idle);
@@ -256,7 +256,7 @@ fn an_interrupt_cancels_the_run_and_ends_its_agent() {
     let reading = std::fs::File::open(&alive).unwrap();
     drop(held);
     run.signal(nix::sys::signal::Signal::SIGINT);
-    // Read to its end: nobody holds it open any more.
+    // The end of the pipe shows that no process holds it open any more.
     std::io::Read::read_to_end(&mut { reading }, &mut Vec::new()).unwrap();
     let (code, out, err) = run.end();
     assert_eq!(code, Some(130), "{err}");
@@ -266,7 +266,7 @@ fn an_interrupt_cancels_the_run_and_ends_its_agent() {
         (&"cancelled".into(), &"cancelled".into())
     );
     assert_eq!(run_row(&env)["status"], "cancelled");
-    // It goes on with the same iteration.
+    // The run goes on with the same iteration.
     let done = agent(&env, "echo TASK_COMPLETE");
     came_to(env.run(["run", "--resume", "--agent-command", &done, "--json"]), 0, "complete", 0);
 }

@@ -1,4 +1,4 @@
-//! Values of secret variables stand in no file of the harness and in no prompt.
+//! Values of secret variables are in no file of harness and in no prompt.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use crate::environment::TestEnvironment;
 
 const SECRET: &str = "hunter2-hunter2";
 
-/// The files below the state root that hold the secret.
+/// Returns the files below the state root that contain the secret.
 fn leaks(env: &TestEnvironment) -> Vec<String> {
     fn look(folder: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -42,7 +42,7 @@ fn a_configured_key_of_a_command_agent_shows_nowhere() {
             "agent = \"mine\"\n[agents.mine]\ncommand = \"{command}\"\nenv = [\"X_KEY={SECRET}\"]\n"
         ),
     );
-    // The check shows it too, and does not pass the first time.
+    // The check prints it too, and fails the first time.
     let verify = "cat \"$HOME/key\"; test $(tail -n 1 work.txt) = 1";
     let ran = env.run(["run", "write it", "--verify", verify, "--json"]);
     came_to(ran, 0, "complete", 1);
@@ -106,7 +106,7 @@ fn a_script_runs_as_it_was_written_after_a_resume_too() {
     env.run(["run", "--resume"]).success();
     let used = env.read(env.home().join("used"));
     assert_eq!(used, format!("{SECRET}\n{SECRET}\n"));
-    // What runs it needs it; the file of the killed one is all that has it.
+    // A running script needs the secret. Only the file of the killed one contains it.
     let scripts = |path: &String| path.contains("/.harness/prompts/");
     assert!(leaks(&env).iter().all(scripts), "{:?}", leaks(&env));
 }

@@ -1,4 +1,4 @@
-//! A project with a ledger, agents that are scripts, and what the database says.
+//! A project with a ledger, agents that are scripts, and access to the database.
 
 use std::{
     fs::{self, File},
@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// What every scripted agent begins with: its number, its prompt where the test finds it, and a
-/// change, since a turn that changes nothing is followed by a pause.
+/// The start of every scripted agent: its number, its prompt in a file for the test, and a change,
+/// because a pause follows a turn without a change.
 const PRELUDE: &str = "n=$HARNESS_ITERATION\ncat > \"$HOME/prompt.$n\"\necho $n >> work.txt\n";
 
 pub(crate) fn stage() -> TestEnvironment {
@@ -22,12 +22,12 @@ pub(crate) fn stage() -> TestEnvironment {
     env
 }
 
-/// A script as an agent: the command line for it.
+/// Returns the command line of an agent that runs this script.
 pub(crate) fn agent(env: &TestEnvironment, script: &str) -> String {
     bare_agent(env, &format!("{PRELUDE}{script}"))
 }
 
-/// The same without the prelude.
+/// Returns the same without the prelude.
 pub(crate) fn bare_agent(env: &TestEnvironment, script: &str) -> String {
     let path = (0..).map(|n| env.home().join(format!("agent-{n}.sh"))).find(|p| !p.exists());
     let path = path.unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn bare_agent(env: &TestEnvironment, script: &str) -> String {
     format!("sh {}", path.display())
 }
 
-/// `harness run 'write it'` with that agent, to its end.
+/// Runs `harness run 'write it'` with that agent, to its end.
 pub(crate) fn go(env: &TestEnvironment, script: &str, more: &[&str]) -> Ran {
     let command = agent(env, script);
     go_with(env, &command, more)
@@ -46,7 +46,7 @@ pub(crate) fn go_with(env: &TestEnvironment, command: &str, more: &[&str]) -> Ra
     env.run([&args[..], more].concat())
 }
 
-/// The stop reason and the count, after the exit code.
+/// Checks the exit code, the stop reason and the count, and returns the document.
 #[track_caller]
 pub(crate) fn came_to(ran: Ran, code: i32, reason: &str, iterations: u64) -> Value {
     let ran = ran.code(code);
@@ -61,14 +61,14 @@ pub(crate) fn prompt(env: &TestEnvironment, number: u32) -> String {
     env.read(env.home().join(format!("prompt.{number}")))
 }
 
-/// The log without times and sessions.
+/// Returns the log without times and sessions.
 pub(crate) fn log(env: &TestEnvironment) -> String {
     let log = env.read("harness-progress.txt");
     let lines = log.lines().map(|line| line.splitn(3, "] ").nth(2).unwrap_or(line));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Rows as `sqlite3` would show them.
+/// Returns rows as `sqlite3` would show them.
 pub(crate) fn rows(env: &TestEnvironment, sql: &str) -> Vec<Value> {
     let path = env.root().join(".harness/harness.db");
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
@@ -91,7 +91,7 @@ pub(crate) fn rows(env: &TestEnvironment, sql: &str) -> Vec<Value> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// The only run without a parent.
+/// Returns the only run without a parent.
 #[track_caller]
 pub(crate) fn run_row(env: &TestEnvironment) -> Value {
     let found = rows(env, "SELECT * FROM runs WHERE parent_run_id IS NULL");
@@ -103,7 +103,7 @@ pub(crate) fn iterations(env: &TestEnvironment) -> Vec<Value> {
     rows(env, "SELECT * FROM iterations ORDER BY run_id, number")
 }
 
-/// How each iteration ended.
+/// Returns the end of each iteration.
 pub(crate) fn outcomes(env: &TestEnvironment) -> Vec<Value> {
     iterations(env).into_iter().map(|row| row["outcome"].clone()).collect()
 }
@@ -114,14 +114,14 @@ pub(crate) fn fifo(env: &TestEnvironment, name: &str) -> PathBuf {
     path
 }
 
-/// Waits until somebody writes a line into it.
+/// Waits until a process writes a line into it.
 pub(crate) fn hear(fifo: &PathBuf) -> String {
     let mut said = String::new();
     BufReader::new(File::open(fifo).unwrap()).read_line(&mut said).unwrap();
     said.trim_end().to_owned()
 }
 
-/// A run that goes on beside the test. Ends with it, whatever becomes of the test.
+/// A run beside the test. It ends with the test, even if that fails.
 pub(crate) struct Going {
     pub(crate) child: Child,
     stderr: BufReader<ChildStderr>,
@@ -135,7 +135,7 @@ impl Going {
         Self { child, stderr }
     }
 
-    /// Reads what it says until a line has `words` in it.
+    /// Reads its output until a line contains `words`.
     #[track_caller]
     pub(crate) fn until(&mut self, words: &str) -> String {
         let mut said = String::new();
@@ -158,7 +158,8 @@ impl Going {
         nix::sys::signal::kill(pid, signal).unwrap();
     }
 
-    /// Its end: the exit code, standard output, the rest of standard error.
+    /// Waits for its end, and returns the exit code, standard output and the rest of standard
+    /// error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         self.stderr.read_to_string(&mut err).unwrap();
@@ -174,20 +175,20 @@ impl Drop for Going {
     }
 }
 
-/// What a command at another terminal says, one that asks the run.
+/// Returns the output of a command at another terminal that asks the run.
 pub(crate) fn beside(env: &TestEnvironment, args: &[&str]) -> String {
     let said = env.harness(args).env_remove("HARNESS_DAEMON").output().unwrap();
     String::from_utf8(said.stdout).unwrap().trim_end().to_owned()
 }
 
-/// Wakes a run that waits for a usage limit; tried until one is woken, since the wait is stored and
-/// told before it begins.
+/// Wakes a run that waits for a usage limit. It tries until one is woken, because the wait is
+/// stored and reported before it begins.
 pub(crate) fn kick(env: &TestEnvironment) {
     while !beside(env, &["kick"]).contains("the wait has ended") {}
 }
 
-/// A month from now, the same for all of a test: later than any test takes, and not so late that
-/// nobody would believe it.
+/// Returns a time in a month, the same for a whole test. It is later than the end of any test, but
+/// still plausible.
 pub(crate) fn later() -> &'static str {
     static LATER: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();

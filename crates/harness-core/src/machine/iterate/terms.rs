@@ -83,7 +83,7 @@ pub enum Effect {
     },
 }
 
-/// Why an agent is asked to go on in the same context.
+/// The reason why an agent is asked to continue in the same context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nudge {
     /// Its last turn ended without a message.
@@ -103,7 +103,7 @@ pub struct Turn {
     /// The kept context, if the last turn was blank: the agent is asked to continue in it. Without
     /// one, the agent gets the whole prompt again.
     pub kept: Option<KeptContext>,
-    /// Why it is asked to go on in the context that is kept.
+    /// The reason why it is asked to continue in the context that is kept.
     pub nudge: Nudge,
     /// The index of the agent, from 0.
     pub agent: usize,

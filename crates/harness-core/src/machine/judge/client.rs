@@ -45,11 +45,11 @@ pub struct Request {
     pub lease_seconds: u64,
     /// The strictness of judging.
     pub rules: Rules,
-    /// What happens to work that is in no commit.
+    /// The treatment of work that is in no commit.
     pub work: ClientWork,
 }
 
-/// What a completion does with the work of a client that is in no commit.
+/// The treatment of a client's work that is in no commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClientWork {
     /// It stays uncommitted, and the receipt names its files.

@@ -1,37 +1,37 @@
-//! What a session finds before it does anything, and what there is to look at.
+//! The survey before a session, and the alerts of a ledger.
 
 use crate::{Task, TaskId, Timestamp, WorkerId, ledger::Ledger, machine::recovery};
 
-/// What is there before anything is done.
+/// The state of a project before anything is done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Tracked files with changes that no interrupted task explains.
     pub dirty: Vec<String>,
     /// A client that holds a task under a live lease.
     pub client: Option<(TaskId, WorkerId)>,
-    /// Interrupted attempts, with what is left of them.
+    /// Interrupted attempts, with the evidence about them.
     pub interrupted: Vec<Interrupted>,
-    /// What was there to look at before.
+    /// The alerts before the session.
     pub alerts: Alerts,
 }
 
 /// The alerts of a ledger at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Alerts {
-    /// How many nobody has acknowledged.
+    /// The number of alerts that are not acknowledged.
     pub count: usize,
-    /// When the last one was raised.
+    /// The time at which the last one was raised.
     pub last: Option<Timestamp>,
 }
 
 impl Alerts {
-    /// As they stand in a ledger.
+    /// Returns the alerts of a ledger.
     pub fn of(ledger: &Ledger) -> Self {
         let alerts = &ledger.head().alerts;
         Self { count: alerts.len(), last: alerts.last().map(|alert| alert.time) }
     }
 
-    /// Whether one was raised since `earlier`.
+    /// Returns whether one was raised since `earlier`.
     pub fn grew_since(&self, earlier: &Self) -> bool {
         self.count > earlier.count || self.last > earlier.last
     }
@@ -40,10 +40,10 @@ impl Alerts {
 /// An attempt whose session is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupted {
-    /// As it was found, `in_progress`.
+    /// The task as it was found, `in_progress`.
     pub task: Task,
-    /// What recovery is decided by.
+    /// The evidence by which recovery is decided.
     pub evidence: recovery::Evidence,
-    /// What else a person should know, e.g. a stash that is younger than the claim.
+    /// A further remark for a person, for example about a stash that is younger than the claim.
     pub remark: Option<String>,
 }

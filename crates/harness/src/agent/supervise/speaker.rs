@@ -1,16 +1,16 @@
-//! The output of a program as text for people while it works: without secrets, in whole characters, and
-//! no more of it than somebody could read. The transcript has everything.
+//! The output of a program as text for people while it works: without secrets, in whole characters,
+//! and limited to a readable amount. The transcript has everything.
 
 use std::time::{Duration, Instant};
 
 use crate::process::{RedactedStream, Redactor};
 
-/// How much is told within a second.
+/// The limit of bytes that are reported within a second.
 const BYTES_MAX: usize = 64 * 1024;
-/// How much is told at once: events are kept by their number, not by their size.
+/// The limit of one piece, because events are stored by their number, not by their size.
 const PIECE_BYTES: usize = 4 * 1024;
 const WINDOW: Duration = Duration::from_secs(1);
-/// Stands for what is left out.
+/// The text that replaces the omitted part.
 const LEFT_OUT: &str = "\n[more is in the transcript]\n";
 
 pub(super) struct Speaker {
@@ -27,7 +27,7 @@ impl Speaker {
         Self { stream, half: Vec::new(), window, told_bytes: 0 }
     }
 
-    /// What of these bytes is to be told.
+    /// Returns the pieces of these bytes that are reported.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         self.half.extend(self.stream.push(bytes));
         let end = whole(&self.half);
@@ -48,7 +48,7 @@ impl Speaker {
             pieces.push(piece.to_owned());
             rest = more;
         }
-        // Said once in a window.
+        // The note appears once in a window.
         if !rest.is_empty() && self.told_bytes < 2 * BYTES_MAX {
             self.told_bytes = 2 * BYTES_MAX;
             pieces.push(LEFT_OUT.to_owned());
@@ -57,7 +57,7 @@ impl Speaker {
     }
 }
 
-/// Where the last character that is whole ends. Bytes that are no text are not waited for.
+/// Returns the end of the last whole character. Invalid bytes are not waited for.
 fn whole(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Ok(_) => bytes.len(),
