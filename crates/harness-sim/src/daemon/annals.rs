@@ -37,15 +37,13 @@ fn holder(request: &Request) -> Option<&Holder> {
 }
 
 impl Annals {
-    /// Records that these requests are on their way. From here on they may take effect.
-    pub(super) fn sent(&mut self, letters: &[Letter]) {
-        for letter in letters {
-            match &letter.request {
-                Request::TaskComplete(of) => _ = self.leases.remove(&of.holder.task),
-                Request::TaskFail(of) => _ = self.leases.remove(&of.holder.task),
-                Request::TaskRelease(of) => _ = self.leases.remove(&of.task_id),
-                _ => {}
-            }
+    /// Records that a request is on its way. From here on it may take effect.
+    pub(super) fn sent(&mut self, letter: &Letter) {
+        match &letter.request {
+            Request::TaskComplete(of) => _ = self.leases.remove(&of.holder.task),
+            Request::TaskFail(of) => _ = self.leases.remove(&of.holder.task),
+            Request::TaskRelease(of) => _ = self.leases.remove(&of.task_id),
+            _ => {}
         }
     }
 
@@ -66,6 +64,8 @@ impl Annals {
                 self.record(&letter.request, answer);
             }
         }
+        // One of them may have ended a claim after another one extended it.
+        all.iter().for_each(|(letter, _)| self.sent(letter));
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use harness_core::{Epoch, TaskId, Timestamp};
-use tokio::{sync::Notify, task::Id};
+use tokio::{runtime::Handle, sync::Notify, task::Id};
 
 use super::fault::DaemonFault;
 use crate::{
@@ -20,6 +20,9 @@ use crate::{
 
 /// The longest wait of a thread for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// More questions than a runtime wakes itself in a row.
+const QUESTIONS: usize = 3;
 
 /// A handle. All handles share the same floor.
 #[derive(Clone)]
@@ -59,8 +62,12 @@ struct Turn {
     parked: bool,
     /// How often the runtime had nothing to do.
     parks: u64,
-    /// The task that acted last beside the runtime, and `parks` at that time.
-    last: Option<(Option<Id>, u64)>,
+    /// The number of questions to the runtime.
+    asked: u64,
+    /// The last question that the runtime reached, and `parks` at that time.
+    reached: (u64, u64),
+    /// The blocking task that acted last.
+    last: Option<Id>,
 }
 
 impl State {
@@ -108,18 +115,38 @@ impl Floor {
         self.turn().parked = false;
     }
 
-    /// Waits until the runtime has nothing to do, and has seen the end of the last blocking task.
+    /// Waits until the runtime has nothing to do and has seen the end of the last blocking task.
     /// Otherwise chance would decide the order of the two, and a seed would not replay.
     pub(super) fn in_turn(&self) {
-        let (me, since) = (tokio::task::try_id(), Instant::now());
-        while since.elapsed() < PATIENCE && !self.state().over {
+        let me = tokio::task::try_id();
+        if self.turn().last == me {
+            return;
+        }
+        // A runtime that parks may have woken itself, and continues at once.
+        for _ in 0..QUESTIONS {
+            self.reach_runtime();
+        }
+        self.turn().last = me;
+    }
+
+    /// Waits until the runtime has reached everything that it was woken for until now, and parks.
+    fn reach_runtime(&self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let question = {
             let mut turn = self.turn();
-            let seen = match &turn.last {
-                Some((last, parks)) => *last == me || *parks != turn.parks,
-                None => true,
-            };
-            if turn.parked && seen {
-                turn.last = Some((me, turn.parks));
+            turn.asked += 1;
+            turn.asked
+        };
+        let floor = self.clone();
+        runtime.spawn(async move {
+            let mut turn = floor.turn();
+            turn.reached = (question, turn.parks);
+        });
+        let since = Instant::now();
+        while since.elapsed() < PATIENCE && !self.state().over {
+            let turn = self.turn();
+            let (reached, parks) = turn.reached;
+            if reached == question && turn.parked && turn.parks > parks {
                 return;
             }
             drop(turn);

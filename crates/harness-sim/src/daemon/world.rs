@@ -46,6 +46,13 @@ pub struct DaemonWorld {
     lost: Option<(usize, Letter, Result<Answer, Refused>)>,
 }
 
+/// Whether a request was on its way together with another one.
+#[derive(Debug, Clone, Copy)]
+enum Company {
+    Alone,
+    Another,
+}
+
 impl DaemonWorld {
     pub fn new(seed: u64, fault: DaemonFault, story: Story) -> Result<Self, Violation> {
         // The worlds of one seed have nothing in common.
@@ -127,7 +134,7 @@ impl DaemonWorld {
         let before = self.ledger()?;
         let letters = self.letters();
         let sent: Vec<Letter> = letters.iter().map(|(_, letter)| letter.clone()).collect();
-        self.annals.sent(&sent);
+        sent.iter().for_each(|letter| self.annals.sent(letter));
         let misread = self.misread(&before, &sent);
         let heard = life.deliver(&misread);
         let after = self.ledger();
@@ -147,15 +154,16 @@ impl DaemonWorld {
             self.annals.kept(after)?;
         }
         let first = self.lost.take();
+        let company = if sent.len() > 1 { Company::Another } else { Company::Alone };
         for ((client, letter), heard) in letters.into_iter().zip(heard) {
             match (&first, &heard) {
                 // The daemon died again, so the client repeats the request once more.
                 (Some(_), None) => self.lost.clone_from(&first),
                 (Some((_, _, first)), Some(second)) if !faulty => {
                     repeated(&letter.request, first, second)?;
-                    self.receive(client, letter, heard);
+                    self.receive(client, letter, heard, company);
                 }
-                (_, _) => self.receive(client, letter, heard),
+                (_, _) => self.receive(client, letter, heard, company),
             }
         }
         Ok(())
@@ -198,7 +206,7 @@ impl DaemonWorld {
         misread
     }
 
-    fn receive(&mut self, client: usize, letter: Letter, heard: Delivery) {
+    fn receive(&mut self, client: usize, letter: Letter, heard: Delivery, company: Company) {
         let mut state = self.floor.state();
         match &heard {
             Some(Ok(Answer::Completed(_))) => state.tally.judged_for_clients += 1,
@@ -208,12 +216,15 @@ impl DaemonWorld {
             None => {}
         }
         if let Some(answer) = &heard
-            && self.lost.is_none()
             && state.random.percent(20)
         {
             state.story.tell(|| format!("      the answer to client {client} gets lost"));
             state.tally.lost_answers += 1;
-            self.lost = Some((client, letter, answer.clone()));
+            match company {
+                Company::Alone => self.lost = Some((client, letter, answer.clone())),
+                // The other request may change what the answer to this one is.
+                Company::Another => self.clients[client].waits_in_vain(letter),
+            }
             return;
         }
         self.clients[client].receives(letter, heard, &mut state.random);
