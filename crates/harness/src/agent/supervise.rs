@@ -93,6 +93,7 @@ pub(super) async fn supervise(
             None => break,
         }
     }
+    speaker.finish().into_iter().for_each(|piece| execution.tell(AgentEvent::Text(piece)));
     wake.ended(execution, &redactor)?;
     transcript.finish()?;
     let JobState::Finished(finished) = job.state().clone() else {
