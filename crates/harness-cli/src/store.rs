@@ -83,6 +83,11 @@ impl Invocation {
         Ok(self.seconds(LEASE)?.unwrap_or(harness_core::lease::SESSION_LEASE_SECONDS))
     }
 
+    /// Returns the lease that the user has set.
+    pub(crate) fn own_lease_seconds(&self) -> Result<Option<u64>> {
+        self.seconds(LEASE)
+    }
+
     pub(crate) fn seconds(&self, variable: &str) -> Result<Option<u64>> {
         let Some(text) = self.env.text(variable)? else { return Ok(None) };
         let seconds = text.trim().parse::<u64>().ok().filter(|s| *s <= 365 * 24 * 3600);

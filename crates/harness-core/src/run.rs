@@ -91,7 +91,7 @@ words! {
         Crashed = "crashed",
         /// The ledger allows no further session.
         MaxSessions = "max_sessions",
-        /// Only one session was asked for.
+        /// Only one session was asked for, or only some tasks, which wait for others.
         Once = "once",
         /// The gate of a phase did not pass.
         Gate = "gate",

@@ -131,6 +131,36 @@ impl Selection {
         with_check.or_else(|| self.next(role))
     }
 
+    /// The next task of a run that works on `chosen` only, by the same rule.
+    pub fn next_among<'c>(&self, chosen: &'c BTreeSet<TaskId>) -> Option<&'c TaskId> {
+        let key = |id: &'c TaskId| match self.places.get(id)? {
+            Place::Ready(bucket, (rank, position, _)) if self.suits(bucket, None) => {
+                Some((!bucket.has_check, false, *rank, None, *position, id))
+            }
+            Place::Retry(bucket, (rank, at, position, _)) if self.suits(bucket, None) => {
+                Some((!bucket.has_check, true, *rank, *at, *position, id))
+            }
+            Place::Ready(..)
+            | Place::Retry(..)
+            | Place::Blocked
+            | Place::Dangling
+            | Place::Claimed(..)
+            | Place::Aside => None,
+        };
+        chosen.iter().filter_map(key).min().map(|(.., id)| id)
+    }
+
+    /// Returns the task, if it can be claimed for `role` now.
+    pub fn ready(&self, task: &TaskId, role: Option<&str>) -> Option<&TaskId> {
+        let (id, place) = self.places.get_key_value(task)?;
+        match place {
+            Place::Ready(bucket, _) | Place::Retry(bucket, _) => {
+                self.suits(bucket, role).then_some(id)
+            }
+            Place::Blocked | Place::Dangling | Place::Claimed(..) | Place::Aside => None,
+        }
+    }
+
     fn first(&self, suits: impl Fn(&Bucket) -> bool) -> Option<&TaskId> {
         let ready = self.ready.iter().filter(|(b, _)| suits(b)).filter_map(|(_, k)| k.first());
         if let Some((_, _, id)) = ready.min() {

@@ -72,7 +72,8 @@ impl Stop {
     /// Records that a person must look at something. A stop for any other reason than the end of
     /// the work keeps its details, because they say more.
     pub fn alert(&mut self) {
-        if matches!(self.reason, StopReason::Complete | StopReason::Once) {
+        let ended = matches!(self.reason, StopReason::Complete | StopReason::Once);
+        if ended && self.detail == StopDetail::Nothing {
             self.detail = StopDetail::Alerted;
         }
     }

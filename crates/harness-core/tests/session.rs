@@ -10,6 +10,7 @@ use harness_core::{
         Input, Machine, Next,
         attempt::{AttemptEnd, Entry},
         recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
+        scope::TaskScope,
         session::{
             Alerts, Interrupted, LedgerSession, Prepared, SessionEffect, SessionReport,
             SessionTerms, Survey, WhenFull,
@@ -41,6 +42,7 @@ fn described(next: &Next<SessionEffect, Stop>) -> String {
             Entry::Recovered(action) => format!("recover {}: {}", task.id, action.name()),
         },
         Next::Start(SessionEffect::Work(terms)) => format!("work as {}", terms.worker),
+        Next::Start(SessionEffect::Close(_)) => "close".into(),
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
@@ -56,6 +58,7 @@ fn terms(when_full: WhenFull) -> SessionTerms {
     let worker = WorkerId::parse("w").unwrap();
     SessionTerms {
         worker,
+        scope: TaskScope::Ledger,
         pid: 7,
         lease_seconds: 1800,
         max_tasks: 1,

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
+use std::collections::BTreeSet;
+
 use harness_core::{
     Command, CommitId, Epoch, Refusal, Reply, Stop, Task, TaskId, Timestamp, WorkerId,
-    command::{Claimed, Note, Place},
+    command::{ClaimChoice, Claimed, Note, Place},
     ledger::Phase,
     machine::{
         Input, Machine, Next,
         attempt::AttemptEnd,
         gate::GateEnd,
+        scope::TaskScope,
         session::Alerts,
         worker::{Worker, WorkerEffect, WorkerEnd, WorkerReport, WorkerStop, WorkerTerms},
     },
@@ -20,7 +23,11 @@ fn described(next: &Next<WorkerEffect, WorkerEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Upkeep => "upkeep".into(),
-            Command::Claim(c) => format!("claim {}", c.only.as_ref().unwrap()),
+            Command::Claim(c) => match &c.choice {
+                ClaimChoice::Next => "claim".into(),
+                ClaimChoice::NextIs(task) => format!("claim {task}"),
+                ClaimChoice::Ready(task) => format!("claim chosen {task}"),
+            },
             Command::Note(Note::Problem { category, message, .. }) => {
                 format!("note {category} {message}")
             }
@@ -34,7 +41,7 @@ fn described(next: &Next<WorkerEffect, WorkerEnd>) -> String {
         Next::Start(WorkerEffect::Gate { phase, until }) => {
             format!("gate {} until {until:?}", phase.name)
         }
-        Next::Start(WorkerEffect::Peek) => "peek".into(),
+        Next::Start(WorkerEffect::Peek(_)) => "peek".into(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
         Next::Done(WorkerEnd { why, alerted }) => {
@@ -50,6 +57,7 @@ fn described(next: &Next<WorkerEffect, WorkerEnd>) -> String {
 fn terms() -> WorkerTerms {
     WorkerTerms {
         worker: WorkerId::parse("w").unwrap(),
+        scope: TaskScope::Ledger,
         lease_seconds: 1800,
         max_tasks: 2,
         until: None,
@@ -96,7 +104,7 @@ fn peeked(task: Option<Task>) -> Input<WorkerReport> {
 
 fn left(next: Option<Task>, in_progress: Option<TaskId>, alerts: Alerts) -> Input<WorkerReport> {
     let next = next.map(Box::new);
-    Input::Ended(WorkerReport::Peeked { next, gate: None, in_progress, alerts })
+    Input::Ended(WorkerReport::Peeked { next, gate: None, in_progress, waiting: None, alerts })
 }
 
 fn based() -> Input<WorkerReport> {
@@ -185,7 +193,7 @@ fn r1_a_lost_claim_ends_loudly() {
 fn bare_with_gate(gate: Option<Phase>) -> Input<WorkerReport> {
     let next = Some(Box::new(Task::new(TaskId::numbered(1), "one")));
     let (in_progress, alerts) = (None, Alerts::default());
-    Input::Ended(WorkerReport::Peeked { next, gate, in_progress, alerts })
+    Input::Ended(WorkerReport::Peeked { next, gate, in_progress, waiting: None, alerts })
 }
 
 fn phase() -> Phase {
@@ -268,6 +276,7 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
         next: None,
         gate: Some(phase()),
         in_progress: None,
+        waiting: None,
         alerts: Alerts::default(),
     });
     let gated = Input::Ended(WorkerReport::Gated(GateEnd::Interrupted));
@@ -285,4 +294,28 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
             assert_eq!(described(&next), *expected, "at {now}, after {input:?}");
         }
     }
+}
+
+#[test]
+fn chosen_tasks_are_claimed_out_of_turn_and_those_that_wait_are_named() {
+    let chosen = BTreeSet::from([TaskId::numbered(1), TaskId::numbered(2)]);
+    let waiting = Input::Ended(WorkerReport::Peeked {
+        next: None,
+        gate: None,
+        in_progress: None,
+        waiting: Some("task-002 waits for task-003".into()),
+        alerts: Alerts::default(),
+    });
+    check(
+        WorkerTerms { scope: TaskScope::Tasks(chosen), ..terms() },
+        &[
+            (Input::Begin, "upkeep"),
+            (ok(), "peek"),
+            (peeked(Some(task(1))), "base task-001"),
+            (based(), "claim chosen task-001"),
+            (Input::Refused(Refusal::NotReady { task: TaskId::numbered(1) }), "upkeep"),
+            (ok(), "peek"),
+            (waiting, "done once: task-002 waits for task-003"),
+        ],
+    );
 }

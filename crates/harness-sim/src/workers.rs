@@ -5,9 +5,9 @@ use harness::store::Store;
 use harness_core::{
     Category, Command, CommitId, Epoch, Holder, Ledger, Reply, TaskId, WorkerId,
     command::{
-        Add, AddCheckpoint, Attempts, Authority, BeginSession, Claim, Complete, Edit, EndSession,
-        Fail, Import, ImportMode, Intend, Place, Proof, Release, Remove, Renew, Retry, Unchecked,
-        VoidIntent,
+        Add, AddCheckpoint, Attempts, Authority, BeginSession, Claim, ClaimChoice, Complete, Edit,
+        EndSession, Fail, Import, ImportMode, Intend, Place, Proof, Release, Remove, Renew, Retry,
+        Unchecked, VoidIntent,
     },
     plan::{Plan, PlanTask, PlanValidation},
     task::{Intent, Status, Via},
@@ -155,8 +155,14 @@ impl Worker {
             worker: self.id.clone(),
             via,
             role: random.percent(10).then(|| "review".into()),
-            only: next.filter(|_| random.percent(20)),
-            lease_seconds: LEASE_SECONDS,
+            choice: match next.filter(|_| random.percent(20)) {
+                Some(next) => ClaimChoice::NextIs(next),
+                None => ClaimChoice::Next,
+            },
+            lease_seconds: match via {
+                Via::Client => harness_core::lease::CLIENT_LEASE_SECONDS,
+                Via::Run => LEASE_SECONDS,
+            },
             place,
         })
     }

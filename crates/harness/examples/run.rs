@@ -18,7 +18,10 @@ use harness::{
         agent::{AgentEvent, End, Usage},
         command::{Add, Anew},
         lease::SESSION_LEASE_SECONDS,
-        machine::session::{SessionTerms, WhenFull},
+        machine::{
+            scope::TaskScope,
+            session::{SessionTerms, WhenFull},
+        },
         run::{RunLimits, RunStatus},
     },
     flows::Team,
@@ -81,6 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = RunOptions::new(Arc::new(workspace));
     let terms = SessionTerms {
         worker: WorkerId::parse("example")?,
+        scope: TaskScope::Ledger,
         pid: std::process::id(),
         lease_seconds: SESSION_LEASE_SECONDS,
         max_tasks: 0,

@@ -21,8 +21,8 @@ use harness::{
 use harness_core::{
     Command, Epoch, Holder, Ledger, Reply, TaskId, Timestamp, WorkerId,
     command::{
-        Add, AddCheckpoint, Attempts, Authority, Claim, Complete, Edit, Fail, Place, Proof,
-        Release, Remove, Renew, Retry, Unchecked,
+        Add, AddCheckpoint, Attempts, Authority, Claim, ClaimChoice, Complete, Edit, Fail, Place,
+        Proof, Release, Remove, Renew, Retry, Unchecked,
     },
     decide,
     machine::judge::ClientWork,
@@ -72,7 +72,7 @@ fn anything(random: &mut Random, workers: usize, tasks: usize) -> Command {
             worker,
             via: Via::Client,
             role: random.percent(30).then(|| if random.percent(50) { "r" } else { "q" }.to_owned()),
-            only: None,
+            choice: ClaimChoice::Next,
             lease_seconds: LEASE,
             place: Place::default(),
         }),

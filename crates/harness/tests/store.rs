@@ -17,7 +17,7 @@ use harness::{
 };
 use harness_core::{
     Command, Ledger, Reply, TaskId, Timestamp, WorkerId,
-    command::{Add, Claim, Edit, Place, Remove},
+    command::{Add, Claim, ClaimChoice, Edit, Place, Remove},
     fact::Source,
     task::Via,
 };
@@ -112,7 +112,7 @@ fn claim(worker: &str) -> Command {
         worker: WorkerId::recorded(worker),
         via: Via::Client,
         role: None,
-        only: None,
+        choice: ClaimChoice::Next,
         lease_seconds: 60,
         place: Place::default(),
     })

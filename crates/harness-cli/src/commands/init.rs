@@ -199,6 +199,24 @@ fn report(
     Ok(ExitCode::Done)
 }
 
+/// Creates an empty ledger for a command that found none, and says so. It refuses where a ledger was
+/// lost, and where there is no git repository.
+pub(crate) fn create_empty(invocation: &Invocation, without: Failure) -> Result<StateRoot> {
+    let root = StateRoot::for_init(&invocation.env, &working_directory()?)?;
+    if !in_git(root.path()) {
+        return Err(without);
+    }
+    invocation.permit(&root, Operation::BeginPlan)?;
+    restore::refuse_to_lose(invocation, &root)?;
+    let existed: Vec<&str> =
+        MADE.into_iter().filter(|name| root.path().join(name).exists()).collect();
+    if invocation.store(&root)?.create(SystemClock.now())? == Created::New {
+        made(&invocation.env, &root);
+        eprintln!("{} in {}; git ignores them", made_words(&existed), root.path().display());
+    }
+    Ok(root)
+}
+
 /// Finishes a ledger that was just created without `init`: it is trusted, and git ignores it.
 pub(crate) fn made(env: &Environment, root: &StateRoot) {
     Trust::grant_made(env, root, &WouldRun::default());

@@ -33,10 +33,16 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::Send)?;
     let Args { text, agent, run_id } = args;
-    let is_addressed = agent.is_some() || run_id.is_some();
+    let hint = match (&agent, &run_id) {
+        (None, None) => "no agent is at work, or none of them reads messages while it works",
+        (Some(_), _) | (_, Some(_)) => {
+            "it is not at work, or it does not read messages while it works; without --agent the \
+             message goes to every agent of the run"
+        }
+    };
     let message = SentMessage { content: text, agent, run_id };
     match invocation.with_client(&root, |client| client.send(message))? {
-        Some(0) => Err(not_received(is_addressed)),
+        Some(0) => Err(Failure::error("no agent received it").hint(hint)),
         Some(1) => {
             invocation.out.line("received by 1 agent")?;
             Ok(ExitCode::Done)
@@ -48,14 +54,4 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         // An older host does not report it.
         None => Ok(ExitCode::Done),
     }
-}
-
-fn not_received(is_addressed: bool) -> Failure {
-    let failure = Failure::error("no agent received it");
-    if is_addressed {
-        return failure
-            .hint("no agent of that name is at work, or it does not read messages while it works")
-            .hint("without --agent, `harness send` reaches every agent of the run");
-    }
-    failure.hint("no agent is at work, or none of them reads messages while it works")
 }

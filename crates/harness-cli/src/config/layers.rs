@@ -284,7 +284,10 @@ mod tests {
         let expected = "harness.toml:3: `agents.mine.fallback`: unknown agent \"nobody\"";
         assert!(failure.error.ends_with(expected), "{failure}");
         for (table, problem) in [
-            ("[agents.mine]\nmodel = 'x'", ":1: `agents.mine`: it needs a `kind` or a `command`"),
+            (
+                "[agents.mine]\nmodel = 'x'",
+                ":1: `agents.mine`: it is not a built-in agent, so it needs a `kind`",
+            ),
             ("[agents.'a.b']\nkind = 'acp'", ":1: `agents.a.b`: an agent's name is made of"),
         ] {
             let error = Files::new("", table).load(&[], Overrides::default()).unwrap_err().error;

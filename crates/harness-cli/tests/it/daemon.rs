@@ -212,6 +212,18 @@ fn many_who_need_one_at_once_get_the_same() {
     assert!(pids.iter().all(|pid| *pid == pids[0]), "{pids:?}");
 }
 
+/// A limit of the size of files stands for a full disk, which a test cannot make.
+#[test]
+fn a_daemon_whose_log_cannot_be_written_says_so() {
+    let env = world();
+    let mut limited = env.program("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" ping"]);
+    let ran = env.ran(limited.arg(env!("CARGO_BIN_EXE_harness")).output().unwrap()).code(1);
+    let why = "it printed nothing, because its log cannot be written: File too large";
+    assert!(ran.errors().contains(why), "{ran}");
+    env.run(["ping"]).success();
+}
+
 #[test]
 fn a_daemon_that_can_not_start_says_why() {
     let env = world();

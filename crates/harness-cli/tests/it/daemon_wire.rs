@@ -329,3 +329,23 @@ fn nobody_listening_for_telemetry_is_one_line() {
     std::io::Read::read_to_string(&mut daemon.said, &mut said).unwrap();
     assert_eq!(said, format!("ACP: Claude Code not available on port {port}\n"));
 }
+
+#[test]
+fn a_refused_plan_carries_the_hints_that_the_command_prints() {
+    let env = TestEnvironment::new().with_daemon();
+    let _daemon = Foreground::start(&env, &[]);
+    let mut client = connect(&env);
+    let mut hints = |content: &str| {
+        let request = json!({ "command": "plan_import", "content": content });
+        let answer = send(&mut client, &request);
+        assert_eq!(answer["status"], "error", "{answer}");
+        answer["hints"].to_string()
+    };
+    let said = hints("no plan here");
+    assert!(said.contains("plan template"), "{said}");
+    let plan = tasks(&json!({ "a": { "description": "A" } }));
+    let mut other = connect(&env);
+    ok(send(&mut other, &json!({ "command": "plan_import", "content": plan })));
+    let said = hints(&plan);
+    assert!(said.contains("replace") && said.contains("merge"), "{said}");
+}

@@ -520,3 +520,15 @@ fn random_input_ends_as_it_may() {
         }
     }
 }
+
+#[test]
+fn a_line_of_the_log_without_a_time_counts_for_the_tasks_of_a_session() {
+    let env = world("exclusive", &[]);
+    let config = json!({ "max_tasks_per_session": 1 });
+    let tasks = [task("a", "pending", None)];
+    ledger(&env, json!({ "session_count": 1, "session_config": config, "tasks": tasks }));
+    env.write("harness-progress.txt", "[SESSION-1] Completed [x] (commit abc1234)\n");
+    silent(call(&env, "stop", &json!({})));
+    env.write("harness-progress.txt", "noise [SESSION-1] Completed [x] (commit abc1234)\n");
+    blocked(call(&env, "stop", &json!({})), &["next=a"]);
+}

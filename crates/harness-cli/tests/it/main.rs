@@ -7,6 +7,7 @@ mod agents;
 mod asking;
 mod binding;
 mod boundary;
+mod chosen;
 mod commit_hooks;
 mod config;
 mod crowd;

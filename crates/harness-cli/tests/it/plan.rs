@@ -216,3 +216,28 @@ fn a_reset_says_where_the_archive_is() {
     let again = env.run(["plan", "reset", "--yes", "--json"]).success().json();
     assert_eq!(again["task_count"], 0);
 }
+
+#[test]
+fn the_title_of_a_planned_task_is_one_line_of_limited_length() {
+    let env = TestEnvironment::new();
+    let plan = |description: &str| {
+        let plan =
+            serde_json::json!({ "goal": "g", "tasks": { "a": { "description": description } } });
+        format!("```json\n{plan}\n```\n")
+    };
+    let long = "x".repeat(501);
+    for (description, problem) in [
+        ("one\ntwo", "tasks.a.description: must be one line"),
+        (long.as_str(), "tasks.a.description: has 501 characters, and at most 500 are allowed"),
+    ] {
+        for command in [&["plan", "check"][..], &["plan", "import"], &["plan", "import", "--merge"]]
+        {
+            let args = [command, &["--file", "-"]].concat();
+            let ran = env.run_with_input(&plan(description), args);
+            assert!(!ran.ended_with(&[0]), "{ran}");
+            assert!(ran.errors().contains(problem), "{ran}");
+        }
+    }
+    assert!(!env.exists("harness-tasks.json"), "a refused plan leaves nothing behind");
+    env.run_with_input(&plan(&long[1..]), ["plan", "import", "--file", "-"]).success();
+}

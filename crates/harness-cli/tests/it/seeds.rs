@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     environment::TestEnvironment,
     objective::stage::{Going, agent, fifo, go, hear, stage},
+    terminal::Terminal,
 };
 
 #[test]
@@ -107,4 +108,80 @@ fn a_ledger_that_cannot_be_recovered_is_in_the_log_of_a_run_too() {
     let log = env.read("harness-progress.txt");
     let words = "ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable";
     assert!(log.contains(words), "{log}");
+}
+
+#[test]
+fn the_lease_of_a_claim_by_the_hook_is_that_of_the_protocol() {
+    let lease = |env: &TestEnvironment, claim: &[&str]| {
+        let ran = env.run_with_input(r#"{"session_id":"s"}"#, claim).success();
+        assert!(!ran.output().contains("\"claimed\":false"), "{ran}");
+        let time = |name: &str| {
+            let task = env.task(0);
+            harness_core::Timestamp::parse(task[name].as_str().unwrap()).unwrap()
+        };
+        time("lease_expires_at").since(time("claimed_at"))
+    };
+    let hook = ["hook", "claim"];
+    let worker = ["task", "claim", "--worker", "w"];
+    for with_daemon in [false, true] {
+        let fresh = || {
+            let env = TestEnvironment::with_git();
+            let env = if with_daemon { env.with_daemon() } else { env };
+            env.run(["init"]).success();
+            env.run(["add", "t", "--validate", "true"]).success();
+            env
+        };
+        // A client's lease is rounded up by a second.
+        assert_eq!(lease(&fresh(), &hook), 1801);
+        assert_eq!(lease(&fresh(), &worker), 601);
+        for claim in [&hook[..], &worker] {
+            let env = fresh().variable("HARNESS_LEASE_SECONDS", "90");
+            assert_eq!(lease(&env, claim), 91, "{claim:?}");
+            let env = fresh().variable("HARNESS_LEASE_SECONDS", "90");
+            env.run(["task", "edit", "task-001", "--attempt-timeout", "40"]).success();
+            assert_eq!(lease(&env, claim), 41, "{claim:?}: the task's own limit comes first");
+        }
+    }
+    // A renewal does not shorten it.
+    let env = TestEnvironment::with_git();
+    env.run(["init"]).success();
+    env.run(["add", "t", "--validate", "true"]).success();
+    assert_eq!(lease(&env, &hook), 1801);
+    let until = env.task(0)["lease_expires_at"].clone();
+    env.run_with_input(r#"{"session_id":"s"}"#, ["hook", "renew"]).success();
+    assert_eq!(env.task(0)["lease_expires_at"], until);
+}
+
+#[test]
+fn on_a_terminal_add_asks_for_the_time_limit_of_the_check_too() {
+    let env = stage().variable("TERM", "xterm");
+    let mut terminal = Terminal::start(&env, &["add", "t"]);
+    for (question, answer) in [
+        ("Command that proves it is done", "true"),
+        ("Time limit of that command", "90s"),
+        ("Priority", ""),
+        ("Depends on", ""),
+    ] {
+        terminal.until(question);
+        terminal.type_line(answer);
+    }
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(env.task(0)["validation"]["timeout_seconds"], 90);
+}
+
+#[test]
+fn init_names_the_files_before_it_asks_about_them() {
+    let env = TestEnvironment::with_git().variable("TERM", "xterm");
+    let mut terminal = Terminal::start(&env, &["init"]);
+    let asked = terminal.until("Let git ignore these files");
+    for name in ["harness-tasks.json", "harness-progress.txt", ".harness/"] {
+        assert!(asked.contains(name), "{asked}");
+    }
+    terminal.type_line("y");
+    let asked = terminal.until("Write one to fill in?");
+    assert!(asked.contains("harness-init.sh would run at the start of every session"), "{asked}");
+    terminal.type_line("n");
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(0), "{shown}");
 }

@@ -34,7 +34,7 @@ impl Adopt {
             task.epoch = Some(epoch);
             head = Some(crate::ledger::Head { epoch, ..ledger.head().clone() });
         }
-        lease::grant(&mut task, self.lease_seconds, now);
+        lease::renew(&mut task, self.lease_seconds, now);
         let fact = Fact::Recovered {
             task: task.id.clone(),
             action: self.action.clone(),

@@ -36,7 +36,7 @@ impl AddCheckpoint {
             timestamp: Some(now),
             tree: self.tree.clone(),
         });
-        let expires_at = lease::grant(&mut task, self.lease_seconds, now);
+        let expires_at = lease::renew(&mut task, self.lease_seconds, now);
         let id = task.id.clone();
         let fact = Fact::Checkpointed {
             task: id.clone(),

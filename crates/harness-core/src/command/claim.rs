@@ -19,13 +19,34 @@ pub struct Claim {
     /// The role. Tasks of this role and tasks without one are eligible; without a role, all tasks
     /// are.
     pub role: Option<String>,
-    /// Claims only this task, and only if it is the next one. It is for a caller that must prepare
-    /// for the task before the claim.
-    pub only: Option<TaskId>,
-    /// The lease of a session's claim. A client's lease comes from the task.
+    /// Which task it takes.
+    pub choice: ClaimChoice,
+    /// The lease of the claim. The claim of a client lasts as long as the time limit of the task, if
+    /// that has one.
     pub lease_seconds: u64,
     /// The starting point, recorded for the rollback.
     pub place: Place,
+}
+
+/// Which task a claim takes. A caller that names one has prepared for it before the claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimChoice {
+    /// The next one.
+    Next,
+    /// This one, if it is the next one.
+    NextIs(TaskId),
+    /// This one, if it can be worked on now, whether or not others come first.
+    Ready(TaskId),
+}
+
+impl ClaimChoice {
+    /// The task that is named.
+    fn task(&self) -> Option<&TaskId> {
+        match self {
+            Self::Next => None,
+            Self::NextIs(task) | Self::Ready(task) => Some(task),
+        }
+    }
 }
 
 /// The starting point of the work. It is empty without git.
@@ -62,7 +83,7 @@ impl Claim {
             worker,
             via: Via::Client,
             role: None,
-            only: None,
+            choice: ClaimChoice::Next,
             lease_seconds: crate::lease::CLIENT_LEASE_SECONDS,
             place: Place::default(),
         }
@@ -88,7 +109,7 @@ impl Claim {
         // are completed.
         let mut kept_up = ledger.clone();
         kept_up.put_in(&upkeep);
-        let prepared = self.only.is_some() && self.only.as_ref() == next;
+        let prepared = self.choice.task().is_some() && self.choice.task() == next;
         let next = if prepared { next } else { self.next(&kept_up) };
         let mut change = self.take(&kept_up, next, now)?;
         change.rows.splice(0..0, upkeep.rows);
@@ -97,10 +118,11 @@ impl Claim {
     }
 
     fn next<'l>(&self, ledger: &'l Ledger) -> Option<&'l TaskId> {
-        let role = self.role.as_deref();
-        match self.via {
-            Via::Client => ledger.selection().next(role),
-            Via::Run => ledger.selection().next_of_run(role),
+        let (role, selection) = (self.role.as_deref(), ledger.selection());
+        match (&self.choice, self.via) {
+            (ClaimChoice::Ready(task), _) => selection.ready(task, role),
+            (ClaimChoice::Next | ClaimChoice::NextIs(_), Via::Client) => selection.next(role),
+            (ClaimChoice::Next | ClaimChoice::NextIs(_), Via::Run) => selection.next_of_run(role),
         }
     }
 
@@ -109,7 +131,7 @@ impl Claim {
     fn again(&self, ledger: &Ledger, id: &TaskId, now: Timestamp) -> Result<Change, Refusal> {
         let holds = || Refusal::HoldsAnother { worker: self.worker.clone(), task: id.clone() };
         let mut task = ledger.task(id).cloned().ok_or_else(holds)?;
-        if self.via == Via::Run || self.only.as_ref().is_some_and(|only| only != id) {
+        if self.via == Via::Run || self.choice.task().is_some_and(|chosen| chosen != id) {
             return Err(holds());
         }
         let expires_at = lease::grant(&mut task, self.lease_seconds, now);
@@ -125,10 +147,14 @@ impl Claim {
         next: Option<&TaskId>,
         now: Timestamp,
     ) -> Result<Change, Refusal> {
-        if let Some(only) = &self.only
-            && next != Some(only)
-        {
-            return Err(Refusal::NotNext { task: only.clone() });
+        match &self.choice {
+            ClaimChoice::NextIs(task) if next != Some(task) => {
+                return Err(Refusal::NotNext { task: task.clone() });
+            }
+            ClaimChoice::Ready(task) if next != Some(task) => {
+                return Err(Refusal::NotReady { task: task.clone() });
+            }
+            ClaimChoice::Next | ClaimChoice::NextIs(_) | ClaimChoice::Ready(_) => {}
         }
         let Some(mut task) = next.and_then(|id| ledger.task(id)).cloned() else {
             return Ok(Change::reply(Reply::NothingToClaim));

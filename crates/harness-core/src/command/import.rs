@@ -52,6 +52,7 @@ impl Import {
 
     fn replace(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         self.plan.check_graph(|_| false).map_err(|e| Refusal::BadPlan(e.to_string()))?;
+        self.plan.check_titles().map_err(|e| Refusal::BadPlan(e.to_string()))?;
         let mut rows: Vec<Row> = ledger.tasks().map(|t| Row::Drop(t.id.clone())).collect();
         rows.extend((0..).zip(&self.plan.tasks).map(|(n, (id, t))| Row::put(self.task(t, id, n))));
         let mut head = Head { goal: Some(self.plan.goal.clone()), ..emptied(ledger) };
@@ -72,6 +73,7 @@ impl Import {
         let mut new = self.plan.clone();
         new.tasks.retain(|id, _| !ledger.contains(id));
         new.check_graph(|id| ledger.contains(id)).map_err(|e| Refusal::BadPlan(e.to_string()))?;
+        new.check_titles().map_err(|e| Refusal::BadPlan(e.to_string()))?;
         let after = ledger.tasks().filter_map(|t| t.order).max().map_or(0, |n| n.saturating_add(1));
         let task = |(n, (id, t)): (u64, (&TaskId, &PlanTask))| {
             (id.clone(), self.task(t, id, after.saturating_add(n)))

@@ -36,6 +36,8 @@ pub enum Refusal {
     HoldsAnother { worker: WorkerId, task: TaskId },
     #[error("Task {task} is not the next one")]
     NotNext { task: TaskId },
+    #[error("Task {task} cannot be worked on now")]
+    NotReady { task: TaskId },
     #[error("Task {task} has a check; it counts as completed only when the check passed")]
     Unchecked { task: TaskId },
     #[error("the check of task {task} was changed while it ran")]
@@ -101,6 +103,7 @@ impl Refusal {
             | Self::InProgress { .. }
             | Self::HoldsAnother { .. }
             | Self::NotNext { .. }
+            | Self::NotReady { .. }
             | Self::CheckChanged { .. }
             | Self::Undecided { .. }
             | Self::UnfinishedWork { .. }
@@ -137,7 +140,7 @@ impl Refusal {
             Self::Cycle { .. } => Code::Cycle,
             Self::Needed { .. } => Code::Needed,
             Self::HoldsAnother { .. } => Code::HoldsAnother,
-            Self::NotNext { .. } => Code::NotNext,
+            Self::NotNext { .. } | Self::NotReady { .. } => Code::NotNext,
             Self::Unchecked { .. } => Code::Unchecked,
             Self::CheckChanged { .. } => Code::CheckChanged,
             Self::NoCheck { .. } => Code::NoCheck,

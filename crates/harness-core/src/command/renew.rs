@@ -15,7 +15,7 @@ pub struct Renew {
 impl Renew {
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
         let mut task = self.holder.claimed(ledger)?.clone();
-        let expires_at = lease::grant(&mut task, self.lease_seconds, now);
+        let expires_at = lease::renew(&mut task, self.lease_seconds, now);
         let id = task.id.clone();
         let fact = Fact::Renewed { task: id.clone(), expires_at };
         Ok(Change::put(task, fact, Reply::Lease { task: id, expires_at }))

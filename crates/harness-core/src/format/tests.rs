@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::*;
 use crate::{
     Command, Ledger, TaskId, Timestamp, WorkerId,
-    command::{Change, Claim, Place, Remove, Reply, Row},
+    command::{Change, Claim, ClaimChoice, Place, Remove, Reply, Row},
     decide,
     ledger::Head,
     task::Via,
@@ -27,8 +27,8 @@ fn claim() -> Command {
         worker: WorkerId::parse("w").unwrap(),
         via: Via::Client,
         role: None,
-        only: None,
-        lease_seconds: 60,
+        choice: ClaimChoice::Next,
+        lease_seconds: 600,
         place: Place::default(),
     })
 }

@@ -15,6 +15,7 @@ pub mod iterate;
 pub mod judge;
 #[doc(hidden)]
 pub mod recovery;
+pub mod scope;
 #[doc(hidden)]
 pub mod session;
 #[doc(hidden)]

@@ -13,6 +13,7 @@ use super::{
     attempt::{self, AttemptEnd},
     halt::Halt,
     recovery::{self, Action},
+    scope::TaskScope,
     worker::{WorkerEnd, WorkerStop, WorkerTerms, environment_problem, lost_claim},
 };
 use crate::{
@@ -28,6 +29,8 @@ use crate::{
 pub struct SessionTerms {
     /// The worker in whose name tasks are claimed and adopted.
     pub worker: WorkerId,
+    /// The tasks that it works on. What an earlier session left is recovered all the same.
+    pub scope: TaskScope,
     /// The pid of the process, for the log.
     pub pid: u32,
     /// The duration of a claim without a renewal.
@@ -71,8 +74,8 @@ pub enum SessionEffect {
     },
     /// Lets a worker work, by the machine of that name.
     Work(WorkerTerms),
-    /// Removes the marker, because nothing is left to do.
-    Close,
+    /// Removes the marker, because nothing is left to do for these tasks, unless other tasks are left.
+    Close(TaskScope),
 }
 
 /// The result of an effect of a session.
@@ -297,6 +300,7 @@ impl LedgerSession {
     fn work(&mut self) -> Step {
         let terms = WorkerTerms {
             worker: self.terms.worker.clone(),
+            scope: self.terms.scope.clone(),
             lease_seconds: self.terms.lease_seconds,
             max_tasks: self.terms.max_tasks,
             until: self.terms.until,
@@ -362,7 +366,7 @@ impl LedgerSession {
             }
             (State::Ending(Following::NextSession), _) => self.begin(),
             (State::Ending(Following::Stop(stop)), _) if stop.reason == StopReason::Complete => {
-                self.start(State::Closing, SessionEffect::Close)
+                self.start(State::Closing, SessionEffect::Close(self.terms.scope.clone()))
             }
             (State::Ending(Following::Stop(stop)), _) => Next::Done(stop),
             (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),

@@ -8,6 +8,7 @@ use super::{
     attempt::{self, AttemptEnd},
     gate::GateEnd,
     halt::Halt,
+    scope::TaskScope,
     session::Alerts,
 };
 use crate::{
@@ -24,6 +25,8 @@ use crate::{
 pub struct WorkerTerms {
     /// The worker in whose name tasks are claimed.
     pub worker: WorkerId,
+    /// The tasks that it works on.
+    pub scope: TaskScope,
     /// The duration of a claim without a renewal.
     pub lease_seconds: u64,
     /// The limit of attempts that it may begin in this session; zero or less is no limit.
@@ -37,8 +40,8 @@ pub struct WorkerTerms {
 /// The effects of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerEffect {
-    /// Determines the next task.
-    Peek,
+    /// Determines the next one of these tasks.
+    Peek(TaskScope),
     /// Determines the base from which a claim of this task starts.
     Base {
         /// The task that was peeked.
@@ -74,6 +77,8 @@ pub enum WorkerReport {
         gate: Option<Phase>,
         /// A task that is in progress although no attempt of this session is.
         in_progress: Option<TaskId>,
+        /// What the chosen tasks that are left wait for; `None` if all tasks were chosen.
+        waiting: Option<String>,
         /// The alerts of the ledger.
         alerts: Alerts,
     },
@@ -167,6 +172,7 @@ impl Worker {
         next: Option<Box<Task>>,
         gate: Option<Phase>,
         in_progress: Option<TaskId>,
+        waiting: Option<String>,
     ) -> Step {
         if let Some(stop) = self.halt.stop() {
             return self.stop(stop);
@@ -185,7 +191,7 @@ impl Worker {
                 let note = Note::Problem { task: Some(task.id), category, message };
                 self.commit(State::Complaining(stop), Command::Note(note))
             }
-            (None, None) => self.nothing_left(in_progress),
+            (None, None) => self.nothing_left(in_progress, waiting),
         }
     }
 
@@ -200,14 +206,15 @@ impl Worker {
         self.start(State::Basing(task), WorkerEffect::Base { task: id })
     }
 
-    fn nothing_left(&self, in_progress: Option<TaskId>) -> Step {
-        self.stop(match in_progress {
-            Some(task) => Stop {
+    fn nothing_left(&self, in_progress: Option<TaskId>, waiting: Option<String>) -> Step {
+        self.stop(match (in_progress, waiting) {
+            (Some(task), _) => Stop {
                 reason: StopReason::Crashed,
                 detail: StopDetail::Unattended,
                 task: Some(task),
             },
-            None => Stop::because(StopReason::Complete),
+            (None, Some(waiting)) => Stop::with_words(StopReason::Once, waiting),
+            (None, None) => Stop::because(StopReason::Complete),
         })
     }
 
@@ -230,7 +237,7 @@ impl Worker {
             worker: self.terms.worker.clone(),
             via: Via::Run,
             role: None,
-            only: Some(task.id.clone()),
+            choice: self.terms.scope.choice(task.id.clone()),
             lease_seconds: self.terms.lease_seconds,
             place,
         });
@@ -262,9 +269,9 @@ impl Worker {
 
     fn ended(&mut self, report: WorkerReport) -> Step {
         match (self.state.clone(), report) {
-            (State::Peeking, WorkerReport::Peeked { next, gate, in_progress, alerts }) => {
+            (State::Peeking, WorkerReport::Peeked { next, gate, in_progress, waiting, alerts }) => {
                 self.alerted |= alerts.grew_since(&self.terms.alerts);
-                self.peeked(next, gate, in_progress)
+                self.peeked(next, gate, in_progress, waiting)
             }
             (State::Gating(phase), WorkerReport::Gated(end)) => self.gated(phase, end),
             (State::Basing(task), WorkerReport::Based(place)) => self.based(&task, place),
@@ -275,7 +282,9 @@ impl Worker {
 
     fn committed(&mut self, reply: Reply) -> Step {
         match (self.state.clone(), reply) {
-            (State::KeepingUp, _) => self.start(State::Peeking, WorkerEffect::Peek),
+            (State::KeepingUp, _) => {
+                self.start(State::Peeking, WorkerEffect::Peek(self.terms.scope.clone()))
+            }
             (State::Claiming, Reply::Claimed(claimed)) => self.attempt(claimed.task, claimed.epoch),
             // Upkeep left nothing between the peek and the claim.
             (State::Claiming | State::Losing, _) => self.next_task(),
@@ -286,8 +295,10 @@ impl Worker {
 
     fn refused(&mut self, refusal: Refusal) -> Step {
         match (&self.state, refusal) {
-            // Another task became more urgent, or this one was taken, so the worker peeks again.
-            (State::Claiming, Refusal::NotNext { .. }) => self.next_task(),
+            // Something else became more urgent, or was taken: look again.
+            (State::Claiming, Refusal::NotNext { .. } | Refusal::NotReady { .. }) => {
+                self.next_task()
+            }
             (_, refusal) => self.stop(Stop::config(refusal.to_string())),
         }
     }

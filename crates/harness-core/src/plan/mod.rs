@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 
 pub use extract::extract;
 
-use crate::TaskId;
+use crate::{TaskId, command::problem_of_title};
 
 /// A plan, in the order in which it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,6 +105,16 @@ impl Plan {
         let plan = Self::read(text)?;
         plan.check_graph(|_| false)?;
         Ok(plan)
+    }
+
+    /// Refuses descriptions that cannot be the title of a new task. Plans of earlier ledgers may have
+    /// them, so reading a plan does not refuse them.
+    pub fn check_titles(&self) -> Result<(), PlanError> {
+        let mut problems = self.tasks.iter().filter_map(|(id, task)| {
+            let problem = problem_of_title(&task.description)?;
+            Some(PlanError::Field { path: format!("tasks.{id}.description"), problem })
+        });
+        problems.next().map_or(Ok(()), Err)
     }
 
     /// Parses block and payload only. A merged plan may depend on tasks that only the ledger has,

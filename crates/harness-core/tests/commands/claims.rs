@@ -49,11 +49,21 @@ fn claim_takes_the_next_and_records_it() {
             r#"a.base_untracked: - -> "eeee""#,
         ],
     );
-    let only = |task: &str| Command::Claim(Claim { only: Some(id(task)), ..session("w") });
+    let only = |task: &str| {
+        Command::Claim(Claim { choice: ClaimChoice::NextIs(id(task)), ..session("w") })
+    };
     let two = r#"[{"id":"a"},{"id":"b"}]"#;
     at_now(two, only("b"), &["refused: Task b is not the next one"]);
     assert_eq!(outcome(&ledger(two), time(NOW), &only("a"))[0], "claimed a epoch=1");
     at_now("[]", only("a"), &["refused: Task a is not the next one"]);
+    let chosen = |task: &str| ClaimChoice::Ready(id(task));
+    let ready = |task: &str| Command::Claim(Claim { choice: chosen(task), ..session("w") });
+    assert_eq!(outcome(&ledger(two), time(NOW), &ready("b"))[0], "claimed b epoch=1");
+    let waits = r#"[{"id":"a"},{"id":"b","depends_on":["a"]},{"id":"c","status":"completed"}]"#;
+    for task in ["b", "c", "gone"] {
+        let refused = format!("refused: Task {task} cannot be worked on now");
+        at_now(waits, ready(task), &[refused.as_str()]);
+    }
     at_now("[]", Command::Claim(client("w")), &["nothing to claim"]);
     at_now(
         r#"[{"id":"a","depends_on":["gone"]},{"id":"b"}]"#,
@@ -80,7 +90,7 @@ fn a_repeated_claim_returns_the_held_task() {
         ],
     );
     at_now(&claimed(CLIENT), Command::Claim(session("w")), &["refused: Worker w already holds a"]);
-    let other = Claim { only: Some(id("z")), ..client("w") };
+    let other = Claim { choice: ClaimChoice::NextIs(id("z")), ..client("w") };
     at_now(&claimed(CLIENT), Command::Claim(other), &["refused: Worker w already holds a"]);
 }
 
@@ -155,7 +165,7 @@ fn a_task_that_somebody_prepared_for_is_not_taken_back_by_upkeep() {
     // known only together with the claim. A refusal would lose the record and repeat forever.
     let tasks = r#"[{"id":"x","status":"failed","attempts":1,"failed_at":"2025-07-01T08:00:00Z"},
         {"id":"z","priority":"P0","status":"in_progress","claimed_by":"c","via":"client","lease_expires_at":"2025-07-01T09:00:00Z"}]"#;
-    let only = Claim { only: Some(id("x")), ..session("w") };
+    let only = Claim { choice: ClaimChoice::NextIs(id("x")), ..session("w") };
     let got = outcome(&ledger(tasks), time(NOW), &Command::Claim(only));
     assert_eq!(
         got[..3],
@@ -251,7 +261,8 @@ fn s20_a_run_takes_a_task_without_a_check_last_and_a_client_in_its_turn() {
     for expected in ["a", "again", "bare"] {
         let next = ledger.selection().next_of_run(None).cloned();
         assert_eq!(next.as_ref().map(TaskId::as_str), Some(expected));
-        let claim = Claim { only: next, ..session(expected) };
+        let choice = next.map_or(ClaimChoice::Next, ClaimChoice::NextIs);
+        let claim = Claim { choice, ..session(expected) };
         _ = apply(&mut ledger, time(NOW), &Command::Claim(claim)).unwrap();
     }
 }

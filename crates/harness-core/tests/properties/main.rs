@@ -7,7 +7,7 @@
 mod support;
 mod world;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use harness_core::{
     Command, Epoch, Fact, Ledger, Task, TaskId, Timestamp,
@@ -113,6 +113,15 @@ fn selection_is_right(ledger: &Ledger, now: Timestamp) {
         let of_run = select::naive_of_run(ledger.head(), &tasks, role);
         assert_eq!(kept.next_of_run(role), of_run, "{role:?}");
         assert_eq!(kept.next_of_run(role), built.next_of_run(role), "{role:?}");
+    }
+    let all = tasks.iter().map(|task| task.id.clone()).collect();
+    assert_eq!(kept.next_among(&all), kept.next_of_run(None));
+    let queue = kept.queue(None);
+    for task in &tasks {
+        let ready = queue.contains(&&task.id);
+        assert_eq!(kept.ready(&task.id, None).is_some(), ready, "{}", task.id);
+        let alone = BTreeSet::from([task.id.clone()]);
+        assert_eq!(kept.next_among(&alone).is_some(), ready, "{}", task.id);
     }
     assert_eq!(kept.blocked(), built.blocked());
     assert_eq!(kept.dangling(), built.dangling());

@@ -210,7 +210,12 @@ impl Op {
             5..8 => Command::Claim(Claim { role, lease_seconds: 100, ..session(by) }),
             8 => {
                 let next = ledger.selection().next_of_run(role.as_deref()).cloned();
-                Command::Claim(Claim { role, only: next, ..session(by) })
+                let choice = next.map_or(ClaimChoice::Next, ClaimChoice::NextIs);
+                let choice = match (choice, self.truthful) {
+                    (ClaimChoice::NextIs(_), false) => ClaimChoice::Ready(self.task(ledger)),
+                    (choice, _) => choice,
+                };
+                Command::Claim(Claim { role, choice, ..session(by) })
             }
             9..12 => Command::Checkpoint(AddCheckpoint {
                 holder: self.holder(ledger),

@@ -32,8 +32,8 @@ pub(crate) fn client(by: &str) -> Claim {
         worker: worker(by),
         via: Via::Client,
         role: None,
-        only: None,
-        lease_seconds: 1800,
+        choice: ClaimChoice::Next,
+        lease_seconds: harness_core::lease::CLIENT_LEASE_SECONDS,
         place: Place::default(),
     }
 }

@@ -15,7 +15,7 @@ use harness::{
 };
 use harness_core::{
     Command, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
-    command::{Add, Claim, Edit, Place, Remove, Renew},
+    command::{Add, Claim, ClaimChoice, Edit, Place, Remove, Renew},
     task::{Status, Via},
 };
 
@@ -69,7 +69,7 @@ pub fn claim(worker: &str) -> Command {
         worker: WorkerId::recorded(worker),
         via: Via::Client,
         role: None,
-        only: None,
+        choice: ClaimChoice::Next,
         lease_seconds: 60,
         place: Place::default(),
     })

@@ -19,7 +19,7 @@ use harness::{
 };
 use harness_core::{
     Command, CommitId, Flag, Holder, Refusal, Reply, Task, TaskId, TreeId, WorkerId,
-    command::{Authority, Claim, Place, Release, Unchecked},
+    command::{Authority, Claim, ClaimChoice, Place, Release, Unchecked},
     format,
     machine::judge::{ClientWork, NotDone, Request, Rules, Standing},
     task::{Status, Via},
@@ -124,7 +124,7 @@ impl Client<'_> {
             worker: worker.clone(),
             via: Via::Client,
             role: None,
-            only: None,
+            choice: ClaimChoice::Next,
             lease_seconds: LEASE_SECONDS,
             place: Place { base, ..Place::default() },
         }))?;

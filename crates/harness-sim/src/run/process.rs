@@ -14,7 +14,10 @@ use harness::{
 use harness_core::{
     Receipt, Run, RunId, Stop, Timestamp,
     command::Anew,
-    machine::session::{SessionTerms, WhenFull},
+    machine::{
+        scope::TaskScope,
+        session::{SessionTerms, WhenFull},
+    },
     run::{Owner, RunLimits},
 };
 use tokio::time::Instant;
@@ -250,6 +253,7 @@ pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<SessionTerms>
     let worker = harness_core::WorkerId::parse("runner").map_err(harness::Error::other)?;
     Ok(SessionTerms {
         worker,
+        scope: TaskScope::Ledger,
         pid,
         lease_seconds: LEASE_SECONDS,
         max_tasks,

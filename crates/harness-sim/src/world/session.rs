@@ -9,7 +9,7 @@ use std::sync::{
 use harness::workspace::{Base, Sight, Workspace as _};
 use harness_core::{
     Category, Command, Epoch, Holder, TaskId,
-    command::{Attempts, Claim, Fail, Intend, Place},
+    command::{Attempts, Claim, ClaimChoice, Fail, Intend, Place},
     task::{Intent, Status, Via},
 };
 
@@ -69,7 +69,7 @@ impl World {
             worker: self.session_id().clone(),
             via: Via::Run,
             role: None,
-            only: Some(task.clone()),
+            choice: ClaimChoice::NextIs(task.clone()),
             lease_seconds: 60,
             place: Place {
                 base: Some(base.commit.clone()),

@@ -9,7 +9,7 @@ use harness_core::{
     promise::{Match, is_kept, without_echo},
 };
 
-use super::{Agent, Execution, Prompt, supervise::supervise};
+use super::{Agent, Execution, Prompt, supervise::supervise, threshold::Threshold};
 use crate::{
     error::Result,
     process::{Allowed, JobExit, Spec, Stdin},
@@ -25,6 +25,8 @@ const PROMPT_FILE: &str = "{prompt_file}";
 pub struct CommandAgent {
     words: Vec<String>,
     allowed: Allowed,
+    window: Option<u64>,
+    threshold: Threshold,
 }
 
 /// The reason why a command cannot be an agent.
@@ -43,7 +45,8 @@ impl CommandAgent {
     /// Creates an agent. Words are split as POSIX does; there is no shell. `allowed` selects the
     /// variables that it receives.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<CommandAgent, BadCommand> {
-        Ok(CommandAgent { words: split(command)?, allowed })
+        let (words, threshold) = (split(command)?, Threshold::default());
+        Ok(CommandAgent { words, allowed, window: None, threshold })
     }
 
     fn spec(&self, prompt: &Prompt, file: &Path, events: &Events) -> Spec {
@@ -67,6 +70,22 @@ impl CommandAgent {
             records: Some(prompt.records()),
         }
     }
+
+    /// Sets the size of its context in tokens, for a program that reports only the used part.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> CommandAgent {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Ends the program when this part of its context is full, if it reports that. A fresh context
+    /// follows.
+    #[must_use]
+    pub fn context_threshold(mut self, part: f64) -> CommandAgent {
+        self.threshold = Threshold(Some(part));
+        self
+    }
+
     /// Adds words without splitting them.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = String>) -> CommandAgent {
@@ -84,7 +103,7 @@ impl Agent for CommandAgent {
     }
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
-        let mut events = Events::create(&prompt)?;
+        let mut events = Events::create(&prompt, self.window, self.threshold)?;
         let file = prompt.file("md", &prompt.text)?;
         let spec = self.spec(&prompt, &file, &events);
         let ran = match supervise(spec, &prompt, execution, &mut events).await? {
@@ -92,7 +111,8 @@ impl Agent for CommandAgent {
             Ok(ran) => ran,
         };
         if let Some(by) = ran.finished.stopped_by {
-            return Ok(End::Stopped { by });
+            let is_full = events.is_full() && !execution.cancelled().is_cancelled();
+            return Ok(if is_full { End::OutOfContext } else { End::Stopped { by } });
         }
         // Its own report takes precedence over its exit code, which says less.
         if let Some(reason) = events.reason() {

@@ -16,6 +16,7 @@ mod reason;
 mod relay;
 mod shell;
 mod supervise;
+mod threshold;
 mod tool_server;
 
 use std::{future::Future, sync::Arc};

@@ -71,6 +71,10 @@ pub(super) async fn supervise(
             }
             () = wake.wait() => {
                 wake.woken(execution, &redactor)?;
+                if wake.wants_end() && !is_asked {
+                    is_asked = true;
+                    job.request_stop(execution.stopped_by());
+                }
                 continue;
             }
         };
@@ -93,6 +97,7 @@ pub(super) async fn supervise(
             None => break,
         }
     }
+    speaker.finish().into_iter().for_each(|piece| execution.tell(AgentEvent::Text(piece)));
     wake.ended(execution, &redactor)?;
     transcript.finish()?;
     let JobState::Finished(finished) = job.state().clone() else {
@@ -111,6 +116,10 @@ pub(super) trait Wake: Send {
     /// Waits for the next time. It can be cancelled at any time.
     fn wait(&mut self) -> impl Future<Output = ()> + Send;
     fn woken(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()>;
+    /// Returns whether the process should end. It gets the usual time to do so.
+    fn wants_end(&self) -> bool {
+        false
+    }
     /// Called when nothing of the process is left.
     fn ended(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()>;
 }

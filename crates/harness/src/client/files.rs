@@ -9,9 +9,10 @@ use std::{
 use harness_core::{
     Command, Reply,
     command::{
-        AddCheckpoint, Attempts, Claim, Code, Edit, Fail, Import, Place, Release, Remove, Renew,
-        Retry,
+        AddCheckpoint, Attempts, Claim, ClaimChoice, Code, Edit, Fail, Import, Place, Release,
+        Remove, Renew, Retry,
     },
+    lease::CLIENT_LEASE_SECONDS,
     plan::Plan,
     role::Author,
     task::Via,
@@ -132,8 +133,8 @@ impl<C: Caller> Client<C> {
                 worker: request.worker_id.clone(),
                 via: Via::Client,
                 role: request.role.clone(),
-                only: None,
-                lease_seconds: self.options.lease_seconds,
+                choice: ClaimChoice::Next,
+                lease_seconds: request.lease_seconds.unwrap_or(CLIENT_LEASE_SECONDS),
                 // A client does its own git work, so only HEAD of the repository is read.
                 place: Place { base: glance::head(&self.root), ..Place::default() },
             };

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     path::Path,
     process::{ChildStdout, Command, Stdio},
     thread,
@@ -11,7 +11,10 @@ use std::{
 };
 
 use harness_core::{command::Code, variables};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::fstatvfs,
+};
 use serde_json::Value;
 
 use super::{ClientError, Connection};
@@ -134,7 +137,13 @@ fn is_ready(said: &mut ChildStdout, deadline: Instant) -> io::Result<Option<bool
     }
 }
 
+/// Returns its last output, or why there is none.
 fn last_words(log: &mut File, from: u64) -> String {
+    let words = output(log, from);
+    if words.is_empty() { why_silent(log) } else { words }
+}
+
+fn output(log: &mut File, from: u64) -> String {
     let mut words = Vec::new();
     let start = log.metadata().map_or(from, |log| from.max(log.len().saturating_sub(LAST_WORDS)));
     if log.seek(SeekFrom::Start(start)).is_ok() {
@@ -142,13 +151,25 @@ fn last_words(log: &mut File, from: u64) -> String {
     }
     let words = String::from_utf8_lossy(&words);
     let words = words.trim();
-    let words = words.strip_prefix("Error: ").unwrap_or(words);
-    if words.is_empty() { "it printed nothing".to_owned() } else { words.to_owned() }
+    words.strip_prefix("Error: ").unwrap_or(words).to_owned()
+}
+
+/// Returns why a daemon may have printed nothing: its log could not be written.
+fn why_silent(log: &mut File) -> String {
+    let is_full = fstatvfs(&*log).is_ok_and(|disk| disk.f_bavail == 0);
+    let written = log.write_all(b"the daemon ended and printed nothing\n");
+    match (is_full, written) {
+        (true, _) => "it printed nothing, because the disk is full".to_owned(),
+        (false, Err(why)) => {
+            format!("it printed nothing, because its log cannot be written: {why}")
+        }
+        (false, Ok(())) => "it printed nothing".to_owned(),
+    }
 }
 
 fn says_another(log: &mut File, from: u64) -> bool {
     let running = SocketError::Running { pid: None }.to_string();
-    last_words(log, from).contains(&running)
+    output(log, from).contains(&running)
 }
 
 /// The result of asking a daemon to make way.

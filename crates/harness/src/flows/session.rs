@@ -12,6 +12,7 @@ use harness::{
         check::Verdict,
         machine::{
             recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
+            scope::TaskScope,
             session::{
                 Alerts, Interrupted, LedgerSession, Prepared, SessionEffect, SessionReport,
                 SessionTerms, Survey,
@@ -66,17 +67,21 @@ where
             let end = Box::pin(worker(&branch, &bench, terms)).await?;
             Ok(SessionReport::Worked(end))
         }
-        SessionEffect::Close => close(&bench).map(SessionReport::Closed),
+        SessionEffect::Close(scope) => close(&bench, &scope).map(SessionReport::Closed),
     }
 }
 
-/// Removes the marker, because hooks act only while there is work.
-fn close(bench: &Bench) -> Result<Alerts> {
+/// Removes the marker: hooks act only while there is work.
+fn close(bench: &Bench, scope: &TaskScope) -> Result<Alerts> {
+    let ledger = (bench.tools.ledger)()?;
+    if scope.leaves_work(&ledger) {
+        return Ok(Alerts::of(&ledger));
+    }
     match fs::remove_file(Home::of(&bench.tools.root).marker()) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
         Ok(()) | Err(_) => {}
     }
-    Ok(Alerts::of(&(bench.tools.ledger)()?))
+    Ok(Alerts::of(&ledger))
 }
 
 /// Surveys the tree, the claims of clients and the unfinished attempts.

@@ -9,10 +9,10 @@ use harness::{
         command::Place,
         machine::{
             gate::Waiting,
+            scope::TaskScope,
             session::Alerts,
             worker::{Worker, WorkerEffect, WorkerEnd, WorkerReport, WorkerTerms},
         },
-        task::Status,
     },
     workspace::Sight,
 };
@@ -41,7 +41,7 @@ where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
     match effect {
-        WorkerEffect::Peek => peek(&bench),
+        WorkerEffect::Peek(scope) => peek(&bench, &scope),
         WorkerEffect::Gate { phase, until } => {
             let loops = &bench.tools.loops;
             let waiting = Waiting { run: loops.run.clone(), by: loops.by.clone() };
@@ -56,14 +56,15 @@ where
     }
 }
 
-fn peek(bench: &Bench) -> Result<WorkerReport> {
+fn peek(bench: &Bench, scope: &TaskScope) -> Result<WorkerReport> {
     let ledger = (bench.tools.ledger)()?;
-    let next = ledger.selection().next_of_run(None).and_then(|id| ledger.task(id));
-    let gate = ledger.selection().due_gate().cloned();
-    let mut in_progress = ledger.tasks().filter(|task| task.status() == Status::InProgress);
-    let in_progress = in_progress.next().map(|task| task.id.clone());
-    let (next, alerts) = (next.cloned().map(Box::new), Alerts::of(&ledger));
-    Ok(WorkerReport::Peeked { next, gate, in_progress, alerts })
+    Ok(WorkerReport::Peeked {
+        next: scope.next(&ledger).cloned().map(Box::new),
+        gate: scope.due_gate(&ledger).cloned(),
+        in_progress: scope.in_progress(&ledger).map(|task| task.id.clone()),
+        waiting: scope.waiting(&ledger),
+        alerts: Alerts::of(&ledger),
+    })
 }
 
 async fn base(bench: &Bench, task: TaskId) -> Result<Place> {

@@ -1,6 +1,19 @@
 //! Hints after a refusal.
 
-use harness_core::Refusal;
+use harness_core::{Refusal, plan::PlanError};
+
+/// Returns hints after a text that is no plan.
+pub(super) fn after_plan(error: &PlanError) -> Vec<String> {
+    match error {
+        PlanError::Empty | PlanError::NoBlock => {
+            vec!["`harness plan template` shows what a plan looks like".to_owned()]
+        }
+        PlanError::InvalidJson(_)
+        | PlanError::Field { .. }
+        | PlanError::MissingDependency { .. }
+        | PlanError::Cycle(_) => Vec::new(),
+    }
+}
 
 pub(super) fn after(refusal: &Refusal) -> Vec<String> {
     let one = |hint: &str| vec![hint.to_owned()];
@@ -42,6 +55,7 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
         | Refusal::Cycle { .. }
         | Refusal::HoldsAnother { .. }
         | Refusal::NotNext { .. }
+        | Refusal::NotReady { .. }
         | Refusal::Unchecked { .. }
         | Refusal::Undecided { .. }
         | Refusal::MaxSessions { .. }

@@ -26,6 +26,7 @@ impl Request {
                 worker_id: fields.worker()?,
                 role: fields.text("role")?,
                 wait_ms: fields.number("wait_ms")?,
+                lease_seconds: fields.number("lease_seconds")?,
             }),
             Verb::TaskAdd => Self::TaskAdd(read_add(fields)?),
             Verb::TaskEdit => {

@@ -6,6 +6,7 @@ use harness_core::{
     Refusal,
     command::{Code, RefusalKind},
     machine::judge::{Fault, NotDone},
+    plan::PlanError,
 };
 use serde_json::{Value, json};
 
@@ -121,6 +122,13 @@ impl From<Refusal> for Refused {
         };
         let (message, code) = (refusal.to_string(), refusal.code());
         Self { message, code, fault, hints: hint::after(&refusal) }
+    }
+}
+
+impl From<PlanError> for Refused {
+    fn from(error: PlanError) -> Self {
+        let hints = hint::after_plan(&error);
+        Self { hints, ..Self::from(error.to_string()) }
     }
 }
 

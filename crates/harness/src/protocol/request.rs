@@ -94,18 +94,28 @@ pub struct TaskClaim {
     /// The longest wait until a task is ready, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
+    /// How long the claim lasts if the task has no time limit, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<u64>,
 }
 
 impl TaskClaim {
     /// Claims the next task of any role, without waiting for one.
     pub fn any(worker: WorkerId) -> Self {
-        Self { worker_id: worker, role: None, wait_ms: None }
+        Self { worker_id: worker, role: None, wait_ms: None, lease_seconds: None }
     }
 
     /// Claims only tasks of `role`, or tasks without a role.
     #[must_use]
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());
+        self
+    }
+
+    /// Lets the claim last this long, if the task has no time limit.
+    #[must_use]
+    pub fn lease(mut self, seconds: Option<u64>) -> Self {
+        self.lease_seconds = seconds;
         self
     }
 

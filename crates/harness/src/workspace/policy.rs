@@ -178,7 +178,7 @@ impl CommitPolicy {
         };
         hooks.run(git, "pre-commit", Some(index), &[])?;
         let tree = index.write_tree(git)?;
-        let file = git.git_dir.join("harness-commit-message");
+        let file = git.git_dir.join("COMMIT_EDITMSG.harness");
         fs::write(&file, message)?;
         let text = || -> Result<String, WorkspaceError> {
             let name = file.to_string_lossy();

@@ -349,3 +349,36 @@ answer 4 '{"stopReason":"cancelled","usage":{"inputTokens":3,"outputTokens":1}}'
     let asked = fs::read_to_string(place.path().join("asked")).unwrap();
     assert!(asked.lines().last().unwrap().contains("session/cancel"), "{asked}");
 }
+
+/// A turn is interrupted only between tools, and the request to hand over is a turn of its own.
+pub(crate) fn a_full_context_by_acp_is_handed_over() {
+    let place = Place::new();
+    let script = r#"
+update '{"sessionUpdate":"tool_call","toolCallId":"t-1","name":"Write","kind":"edit","status":"in_progress"}'
+update '{"sessionUpdate":"usage_update","used":80,"size":100}'
+say 'I go on.'
+update '{"sessionUpdate":"tool_call_update","toolCallId":"t-1","status":"completed"}'
+hear
+answer 4 '{"stopReason":"cancelled"}'
+hear
+say 'Handed over.'
+answer 5 '{"stopReason":"end_turn"}'
+cat > /dev/null
+"#;
+    let agent = program(place.path(), script).context_threshold(0.75);
+    let (end, _, asked) = run(&place, agent);
+    let End::Finished { final_text, .. } = end else { panic!("{end:?}") };
+    assert!(final_text.ends_with("Handed over."), "{final_text}");
+    let asked: Vec<serde_json::Value> =
+        asked.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(asked[3]["method"], "session/cancel");
+    assert_eq!(asked[4]["method"], "session/prompt");
+    let words = asked[4]["params"]["prompt"][0]["text"].as_str().unwrap();
+    assert!(words.contains("state/handoff.json"), "{words}");
+
+    // Without a threshold nothing is asked.
+    let script = "update '{\"sessionUpdate\":\"usage_update\",\"used\":99,\"size\":100}'\n\
+        say done\nanswer 4 '{\"stopReason\":\"end_turn\"}'\ncat > /dev/null\n";
+    let (_, _, asked) = run(&place, program(place.path(), script));
+    assert!(!asked.lines().skip(5).any(|line| line.contains("session/cancel")), "{asked}");
+}

@@ -72,7 +72,7 @@ fn main() -> ExitCode {
             acp_agents_say_why_they_ended, a_session_of_acp_can_be_loaded_and_its_model_chosen,
             an_acp_agent_is_asked_to_stop_in_its_words,
             acp_agents_hear_what_people_say, a_silent_acp_agent_is_asked_to_stop, what_is_not_ours_is_not_counted,
-            a_session_of_acp_that_is_gone_is_named;
+            a_session_of_acp_that_is_gone_is_named, a_full_context_by_acp_is_handed_over;
         codex: codex_conforms, a_turn_of_codex_is_told, codex_says_why_it_ended,
             a_thread_of_codex_can_be_resumed, codex_works_on_whatever_people_say;
         claude: claude_conforms, claude_is_spoken_to, claude_hears_what_people_say, claude_is_interrupted_before_it_is_killed,

@@ -32,7 +32,8 @@ fn claim(
     let ledger = project::look(root)?;
     let mode = ledger.head().session_config.concurrency_mode;
     let worker = worker_id(invocation, root, payload, mode)?;
-    let claim = TaskClaim::any(worker.clone());
+    let lease = invocation.lease_seconds().map_err(|failure| failure.error)?;
+    let claim = TaskClaim::any(worker.clone()).lease(Some(lease));
     let claimed = super::with_client(invocation, root, |client| client.claim(claim));
     let Some(claimed) = claimed.map_err(|failure| failure.error)? else { return Ok(None) };
     Ok(Some(json!({

@@ -24,6 +24,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let plan = Plan::parse(&source::read(args.source.file())?)?;
+    plan.check_titles()?;
     source::warn_of(&plan);
     let count = plan.tasks.len();
     if args.json {

@@ -98,6 +98,7 @@ pub(crate) fn import(
         Err(_) => {
             // A refused plan must leave nothing behind.
             plan.check_graph(|_| false)?;
+            plan.check_titles()?;
             StateRoot::for_init(&invocation.env, &start)?
         }
     };

@@ -46,7 +46,8 @@ pub(super) fn choose(config: &Config, command: Option<&str>, more: &[String]) ->
     let summarizer_price = summarizer.and_then(|name| price(config, name));
     let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
     if let Some(command) = command {
-        let worker = program(command, &by_command(config, more))?;
+        let table = by_command(config, more);
+        let worker = program(command, &table, config.context_threshold)?;
         let names = vec![format!("command: {command}")];
         let (others, prices) = (Vec::new(), vec![None]);
         return Ok(Agents { worker, others, summarizer, summarizer_price, names, prices });
@@ -75,9 +76,10 @@ pub(super) fn choose(config: &Config, command: Option<&str>, more: &[String]) ->
 /// Returns the settings of `[agents.command]` and `--agent-env` for programs that `--agent-command`
 /// names.
 fn by_command(config: &Config, more: &[String]) -> Agent {
-    let mut env = config.agents.get("command").map(|table| table.env.clone()).unwrap_or_default();
+    let table = config.agents.get("command").cloned().unwrap_or_default();
+    let (mut env, context_window) = (table.env, table.context_window);
     env.extend(more.iter().cloned());
-    Agent { env, ..Agent::default() }
+    Agent { env, context_window, ..Agent::default() }
 }
 
 /// Names the keys of models that are set here and that the program does not receive.
@@ -139,14 +141,14 @@ fn named(config: &Config, name: &str) -> Result<CodingAgent> {
     match config.kind(name) {
         Some(AgentKind::Shell) => Ok(CodingAgent::Shell(ShellAgent)),
         Some(AgentKind::Codex) => codex(&table),
-        Some(AgentKind::Acp) => acp(name, &table),
+        Some(AgentKind::Acp) => acp(name, &table, config.context_threshold),
         Some(AgentKind::Command) => {
             let Some(command) = &table.command else {
                 return Err(Failure::config(format!("agent {name} has no `command`"))
                     .hint(format!("set it in [agents.{name}] of harness.toml"))
                     .hint("--agent-command 'PROGRAM ARGS' needs no table"));
             };
-            program(command, &table)
+            program(command, &table, config.context_threshold)
         }
         Some(AgentKind::Claude) => claude(&table, config.context_threshold),
         None => Err(Failure::config(format!("unknown agent {name}"))
@@ -182,9 +184,15 @@ fn claude(configured: &Agent, context_threshold: f64) -> Result<CodingAgent> {
     agent.map(CodingAgent::Claude).map_err(|e| Failure::config(e.to_string()))
 }
 
-fn program(command: &str, table: &Agent) -> Result<CodingAgent> {
+fn program(command: &str, table: &Agent, context_threshold: f64) -> Result<CodingAgent> {
     let allowed = Allowed::base().and(table.env.clone());
-    let agent = CommandAgent::new(command, allowed).map_err(bad)?.args(table.args.clone());
+    let mut agent = CommandAgent::new(command, allowed)
+        .map_err(bad)?
+        .args(table.args.clone())
+        .context_threshold(context_threshold);
+    if let Some(tokens) = table.context_window {
+        agent = agent.context_window(tokens);
+    }
     Ok(CodingAgent::Command(agent))
 }
 
@@ -204,7 +212,7 @@ fn codex(table: &Agent) -> Result<CodingAgent> {
     Ok(CodingAgent::Codex(agent))
 }
 
-fn acp(name: &str, table: &Agent) -> Result<CodingAgent> {
+fn acp(name: &str, table: &Agent, context_threshold: f64) -> Result<CodingAgent> {
     let known = KnownAcpAgent::named(name);
     let Some(command) = table.command.as_deref().or(known.map(|known| known.command)) else {
         return Err(Failure::config(format!("agent {name} has no `command`"))
@@ -212,8 +220,11 @@ fn acp(name: &str, table: &Agent) -> Result<CodingAgent> {
     };
     let allowed = known.map_or_else(Allowed::base, KnownAcpAgent::allowed);
     let allowed = allowed.and(table.env.clone());
-    let mut agent =
-        AcpAgent::new(command, allowed).map_err(bad)?.args(table.args.clone()).tools(tools(table)?);
+    let mut agent = AcpAgent::new(command, allowed)
+        .map_err(bad)?
+        .args(table.args.clone())
+        .context_threshold(context_threshold)
+        .tools(tools(table)?);
     if let Some(model) = &table.model {
         agent = agent.model(model);
     }

@@ -3,34 +3,58 @@
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
     Command, Ledger, Reply, Task, WorkerId,
-    command::{Authority, Claim, Complete, Place, Proof, Unchecked},
+    command::{Authority, Claim, ClaimChoice, Complete, Place, Proof, Unchecked},
     decide,
+    machine::scope::TaskScope,
     task::{Status, Via},
 };
 use serde_json::{Value, json};
 
-use crate::failure::Result;
+use super::super::Invocation;
+use crate::{exit::ExitCode, failure::Result, store::warn};
 
-/// The result of one task.
-pub(super) struct Planned {
+/// What would happen to one task.
+struct Planned {
     task: Task,
     what: &'static str,
 }
 
 impl Planned {
-    pub(super) fn line(&self) -> String {
+    fn line(&self) -> String {
         let check = self.task.check().unwrap_or("no check: the session would stop here");
         let (id, title) = (&self.task.id, crate::paint::one_line(&self.task.title));
         format!("{:<8} {id}: {title}  ({})", self.what, crate::paint::one_line(check))
     }
 
-    pub(super) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         json!({ "task_id": self.task.id, "action": self.what, "check": self.task.check() })
     }
 }
 
+/// Prints the order of work.
+pub(super) fn show(
+    invocation: &mut Invocation,
+    ledger: &Ledger,
+    scope: &TaskScope,
+    json: bool,
+) -> Result<ExitCode> {
+    let (planned, waiting) = plan(ledger, scope)?;
+    if json {
+        let planned: Vec<_> = planned.iter().map(Planned::json).collect();
+        invocation.out.document(&json!({ "planned": planned }))?;
+    } else {
+        planned.iter().try_for_each(|p| invocation.out.line(p.line()))?;
+    }
+    if let Some(waiting) = waiting {
+        warn(&waiting);
+    }
+    Ok(ExitCode::Done)
+}
+
 /// Simulates the session on a copy of the ledger: the same decisions, with checks that all pass.
-pub(super) fn plan(ledger: &Ledger) -> Result<Vec<Planned>> {
+///
+/// Returns the order of work, and what the chosen tasks that would be left wait for.
+fn plan(ledger: &Ledger, scope: &TaskScope) -> Result<(Vec<Planned>, Option<String>)> {
     let now = SystemClock.now();
     let worker = WorkerId::parse("dry-run")?;
     let mut ledger = ledger.clone();
@@ -45,24 +69,29 @@ pub(super) fn plan(ledger: &Ledger) -> Result<Vec<Planned>> {
         planned.push(Planned { task, what: "recover" });
     }
     loop {
+        let choice = match (scope, scope.next(&ledger)) {
+            (TaskScope::Ledger, _) => ClaimChoice::Next,
+            (TaskScope::Tasks(_), Some(task)) => scope.choice(task.id.clone()),
+            (TaskScope::Tasks(_), None) => return Ok((planned, scope.waiting(&ledger))),
+        };
         let claim = Command::Claim(Claim {
             worker: worker.clone(),
             via: Via::Run,
             role: None,
-            only: None,
+            choice,
             lease_seconds: 1,
             place: Place::default(),
         });
         let change = decide(&ledger, now, &claim)?;
         ledger.put_in(&change);
-        let Reply::Claimed(claimed) = change.reply else { return Ok(planned) };
+        let Reply::Claimed(claimed) = change.reply else { return Ok((planned, None)) };
         let task = claimed.task;
         let checked = task.check().is_some();
         let done = complete(&task, worker.clone());
         let what = if task.attempts > 0 { "retry" } else { "work" };
         planned.push(Planned { task, what });
         if !checked {
-            return Ok(planned);
+            return Ok((planned, None));
         }
         let change = decide(&ledger, now, &done)?;
         ledger.put_in(&change);

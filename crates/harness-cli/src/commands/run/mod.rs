@@ -15,6 +15,7 @@ mod options;
 mod progress;
 mod resume;
 mod row;
+mod scope;
 mod screen;
 mod session;
 mod signals;
@@ -28,7 +29,10 @@ use harness::{
     Project,
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
-    core::machine::session::{Alerts, WhenFull},
+    core::machine::{
+        scope::TaskScope,
+        session::{Alerts, WhenFull},
+    },
     process::Redactor,
     project::RunStart,
     prompts::Prompts,
@@ -36,10 +40,9 @@ use harness::{
     workspace::GitWorkspace,
 };
 use harness_core::{
-    Iteration, Ledger, Run, RunId, Stop, Task, format::FormatError, ledger::ConcurrencyMode,
+    Iteration, Ledger, Run, RunId, Stop, TaskId, format::FormatError, ledger::ConcurrencyMode,
     role::Operation, run::StopReason,
 };
-use serde_json::json;
 
 use self::{
     progress::Progress,
@@ -48,16 +51,16 @@ use self::{
     summary::Summary,
     view::{Copying, View},
 };
-use super::runs::run_of_name;
+use super::{init, runs::run_of_name};
 use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
-    failure::{Failure, Result},
+    failure::{Failure, Kind, Result},
     invocation::Invocation,
     paint::Paint,
     render::ColorWhen,
     root::StateRoot,
-    store::warn,
+    store::{task_id, warn},
     trust,
 };
 
@@ -71,7 +74,8 @@ use crate::{
 /// the agent's work.
 ///
 /// With an objective, the agent gets one fresh context after another until it prints the promise
-/// and the command of --verify passes. Nothing is committed and nothing is rolled back.
+/// and the command of --verify passes. Nothing is committed and nothing is rolled back. This needs
+/// no `harness init`: in a git repository the files of harness are created.
 ///
 /// `--resume` continues a stopped run: after a crash, a reboot or a spent budget.
 ///
@@ -86,12 +90,18 @@ Examples:
   harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
   harness run --agent-command 'aider --yes' --agent-env OPENAI_API_KEY
   harness run 'Write the release notes' --verify 'test -s NOTES.md' --max-cost 5.00
+  harness run --task task-003 --agent claude   # this task only
   harness run --resume --max-iterations 20
   harness run --agent shell --dry-run
   harness run --agent shell --detach && harness status --watch")]
 pub(crate) struct Args {
     /// The objective; without one, the tasks of the ledger
     objective: Option<String>,
+    /// Work on these tasks only; those that wait for others are named at the end. Name them again
+    /// with --resume
+    #[arg(long, value_name = "ID", num_args = 1.., value_parser = task_id)]
+    #[arg(conflicts_with = "objective")]
+    task: Vec<TaskId>,
     /// The agent: `claude`, `codex`, `gemini`, `opencode`, `qwen`, `copilot`, `shell`, or one of
     /// `[agents.NAME]` in harness.toml [default: claude or codex, whichever is installed]
     #[arg(long, value_name = "NAME")]
@@ -163,7 +173,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
-    let root = invocation.root()?;
+    let root = root(invocation, &args)?;
     if !args.dry_run {
         invocation.permit(&root, Operation::Run)?;
         restore(invocation, &root)?;
@@ -173,8 +183,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let config = configured(invocation, &root, &mut args)?;
     let agents = agent::choose(&config, args.agent_command.as_deref(), &args.agent_env)?;
     let ledger = workable(invocation, &root, &args)?;
+    scope::refuse_tasks_as_objective(&ledger, args.objective.as_deref())?;
+    let scope = scope::of_tasks(&ledger, &args.task)?;
     if args.dry_run {
-        return plan(invocation, &ledger, args.json);
+        return dry_run::show(invocation, &ledger, &scope, args.json);
     }
     if args.detach {
         return detach(invocation, &root);
@@ -196,7 +208,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
             (run.clone(), RunStart::New(run))
         }
     };
-    let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
+    let chosen = Chosen { args: &args, config: &config, ledger: &ledger, scope: &scope, row: &row };
     announce(invocation, &chosen, &agents);
     let (view, branch, started) =
         (view(invocation, &args, &row), workspace.branch(), Instant::now());
@@ -212,7 +224,8 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         stop.alert();
     }
     let broken_by = broken.as_ref();
-    let report = RunReport { stop: &stop, broken: broken_by, ledger: &ledger, run: &run };
+    let report =
+        RunReport { stop: &stop, broken: broken_by, ledger: &ledger, scope: &scope, run: &run };
     let code = tell(invocation, &root, &config, &args, &report)?;
     let summary = Summary {
         report: &report,
@@ -229,6 +242,17 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     }
 }
 
+/// The root to work in. An objective needs no tasks, so it gets an empty ledger where there is none.
+fn root(invocation: &Invocation, args: &Args) -> Result<StateRoot> {
+    let objective = args.objective.as_deref().unwrap_or_default().trim();
+    match invocation.root() {
+        Err(none) if none.kind == Kind::Error && !objective.is_empty() && !args.dry_run => {
+            init::create_empty(invocation, none)
+        }
+        found => found,
+    }
+}
+
 fn detach(invocation: &mut Invocation, root: &StateRoot) -> Result<ExitCode> {
     let pid = detach::start_again(root)?;
     let line = format!("running (pid={pid}); output goes to .harness/run.log");
@@ -238,9 +262,9 @@ fn detach(invocation: &mut Invocation, root: &StateRoot) -> Result<ExitCode> {
 
 /// Prints what a person should know before the work begins.
 fn announce(invocation: &Invocation, chosen: &Chosen<'_>, agents: &agent::Agents) {
-    let Chosen { args, config, ledger, row } = *chosen;
+    let Chosen { args, config, ledger, scope, row } = *chosen;
     if row.objective.is_none() {
-        name_unfinishable(ledger, &agents.worker);
+        scope::name_unfinishable(ledger, scope, &agents.worker);
     }
     money::say_what_it_may_cost(row, args, agents);
     say_what_will_count(row, &agents.worker);
@@ -254,6 +278,7 @@ struct Chosen<'a> {
     args: &'a Args,
     config: &'a Config,
     ledger: &'a Ledger,
+    scope: &'a TaskScope,
     row: &'a Run,
 }
 
@@ -265,7 +290,7 @@ fn session<'a>(
     secrets: Redactor,
     view: &Arc<View>,
 ) -> Result<Session<'a>> {
-    let Chosen { args, config, ledger, row } = *chosen;
+    let Chosen { args, config, ledger, scope, row } = *chosen;
     let (prompts, mut warnings) = Prompts::load(root.path());
     if row.objective.is_none() && workspace.is_detached() {
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
@@ -285,6 +310,7 @@ fn session<'a>(
     crate::warnings::tell(secrets.clone(), move |text| shown.warning(text));
     Ok(Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
+        scope: scope.clone(),
         workspace,
         lease_seconds: invocation.lease_seconds()?,
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
@@ -442,17 +468,6 @@ fn workspace_name(workspace: &harness::workspace::GitWorkspace) -> String {
     harness::workspace::Workspace::top_level(workspace).display().to_string()
 }
 
-fn plan(invocation: &mut Invocation, ledger: &Ledger, json: bool) -> Result<ExitCode> {
-    let planned = dry_run::plan(ledger)?;
-    if json {
-        let planned: Vec<_> = planned.iter().map(dry_run::Planned::json).collect();
-        invocation.out.document(&json!({ "planned": planned }))?;
-    } else {
-        planned.iter().try_for_each(|p| invocation.out.line(p.line()))?;
-    }
-    Ok(ExitCode::Done)
-}
-
 impl Invocation {
     /// Returns whether a person watches standard error, on a terminal whose lines can be redrawn.
     fn is_watched(&self) -> bool {
@@ -476,23 +491,4 @@ fn say_what_will_count(row: &Run, agent: &CodingAgent) {
         _ => "the agent's word",
     };
     eprintln!("no --verify: {what} alone will count as done");
-}
-
-/// Warns before anything is done, because the session would stop at the first of these.
-fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
-    let name = |lacks: &dyn Fn(&Task) -> bool| {
-        let lacking = ledger.tasks().filter(|t| t.unfinished() && lacks(t));
-        lacking.map(|t| t.id.to_string()).collect::<Vec<_>>().join(", ")
-    };
-    let unchecked = name(&|t| t.check().is_none());
-    if !unchecked.is_empty() {
-        let why = "no validation.command, so they cannot be finished";
-        crate::store::warn(&format!("{why}: {unchecked}"));
-    }
-    let scripted = matches!(agent, CodingAgent::Shell(_));
-    let empty = |t: &Task| t.instructions.as_ref().is_none_or(|text| text.trim().is_empty());
-    let untold = name(&|t| scripted && empty(t));
-    if !untold.is_empty() {
-        crate::store::warn(&format!("no instructions for the shell agent to run: {untold}"));
-    }
 }

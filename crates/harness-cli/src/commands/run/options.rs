@@ -41,6 +41,7 @@ impl Session<'_> {
     pub(super) fn session(&self) -> SessionTerms {
         SessionTerms {
             worker: self.worker.clone(),
+            scope: self.scope.clone(),
             pid: std::process::id(),
             lease_seconds: self.lease_seconds,
             max_tasks: self.max_tasks,

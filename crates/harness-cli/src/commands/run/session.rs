@@ -10,7 +10,7 @@ use harness::{
     core::{
         Command, Run, Stop,
         command::Note,
-        machine::{attempt::Rules, session::WhenFull},
+        machine::{attempt::Rules, scope::TaskScope, session::WhenFull},
         run::StopReason,
     },
     home::git_directory,
@@ -44,6 +44,7 @@ use crate::{
 
 pub(super) struct Session<'a> {
     pub(super) worker: WorkerId,
+    pub(super) scope: TaskScope,
     pub(super) workspace: GitWorkspace,
     pub(super) lease_seconds: u64,
     pub(super) max_tasks: i64,

@@ -1,6 +1,8 @@
 //! The report about a run that is over: for people, for programs and as an exit code.
 
-use harness::core::{Ledger, Run, Stats, Stop, run::StopReason, stop::StopDetail};
+use harness::core::{
+    Ledger, Run, Stats, Stop, Task, machine::scope::TaskScope, run::StopReason, stop::StopDetail,
+};
 use serde_json::{Value, json};
 
 use crate::{exit::ExitCode, failure::Failure};
@@ -11,6 +13,8 @@ pub(super) struct RunReport<'a> {
     /// The failure of the flow itself. The stop is [`StopReason::Crashed`] then.
     pub(super) broken: Option<&'a Failure>,
     pub(super) ledger: &'a Ledger,
+    /// The tasks that it worked on.
+    pub(super) scope: &'a TaskScope,
     pub(super) run: &'a Run,
 }
 
@@ -20,18 +24,17 @@ impl RunReport<'_> {
         if let Some(failure) = self.broken {
             return failure.kind.exit_code();
         }
-        let (ledger, alerted) = (self.ledger, self.stop.is_alerted());
+        let alerted = self.stop.is_alerted();
         let over_ledger = self.run.objective.is_none();
         match self.stop.reason {
-            StopReason::Complete if over_ledger && ledger.tasks().any(|t| t.failed_for_good()) => {
+            StopReason::Complete if over_ledger && self.tasks().any(Task::failed_for_good) => {
                 ExitCode::SomeFailed
             }
             StopReason::Complete if alerted => ExitCode::SomeFailed,
             StopReason::Complete => ExitCode::Done,
-            StopReason::Once if alerted && !ledger.tasks().any(|t| t.unfinished()) => {
-                ExitCode::SomeFailed
-            }
-            StopReason::Once if !ledger.tasks().any(|t| t.unfinished()) => ExitCode::Done,
+            StopReason::Once if self.tasks().any(Task::unfinished) => ExitCode::WorkLeft,
+            StopReason::Once if alerted => ExitCode::SomeFailed,
+            StopReason::Once => ExitCode::Done,
             StopReason::Cancelled => ExitCode::Interrupted,
             // Another worker is active here, so nothing has to be fixed.
             StopReason::Config if matches!(self.stop.detail, StopDetail::Client(_)) => {
@@ -44,12 +47,16 @@ impl RunReport<'_> {
             | StopReason::Stalled
             | StopReason::Limit
             | StopReason::MaxSessions
-            | StopReason::Once
             | StopReason::Gate => ExitCode::WorkLeft,
         }
     }
 
-    /// Returns the document of `--json`.
+    /// The tasks that the run worked on.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.ledger.tasks().filter(|task| self.scope.contains(&task.id))
+    }
+
+    /// The document of `--json`.
     pub(super) fn document(&self) -> Value {
         let (ledger, run, reason) = (self.ledger, self.run, self.stop.reason);
         let stats = Stats::of(ledger);
@@ -164,7 +171,8 @@ mod tests {
     fn code(stop: &Stop) -> ExitCode {
         let ledger = Ledger::new(Head::new(Timestamp::default()), Vec::new()).unwrap();
         let run = Run::queued(RunId::of_bits(1), Timestamp::default());
-        RunReport { stop, broken: None, ledger: &ledger, run: &run }.code()
+        RunReport { stop, broken: None, ledger: &ledger, scope: &TaskScope::Ledger, run: &run }
+            .code()
     }
 
     #[test]

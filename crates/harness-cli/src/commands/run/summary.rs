@@ -2,13 +2,16 @@
 //! remaining work, the usage, the places of the results, and the command that continues.
 
 use harness::{
-    core::{Iteration, Ledger, Run, Stats, Stop, run::StopReason},
+    core::{
+        Iteration, Ledger, Run, Stats, Stop, Task, machine::scope::TaskScope, run::StopReason,
+        task::Status,
+    },
     home::Home,
 };
 
 use super::{
     account::Account,
-    money,
+    money, scope,
     stop::{RunReport, remark},
 };
 use crate::{paint::one_line, task_line::Span, tool_line::cut};
@@ -53,7 +56,10 @@ impl Summary<'_> {
         let reason = self.stop().reason;
         match reason {
             StopReason::Complete => self.completed(),
-            StopReason::Once => self.stopped("only one session was asked for (--once)"),
+            StopReason::Once => match self.stop().words() {
+                Some(waiting) => self.stopped(&format!("of the chosen tasks, {waiting}")),
+                None => self.stopped("only one session was asked for (--once)"),
+            },
             StopReason::MaxSessions => {
                 let used = self.report.ledger.head().session_count;
                 self.stopped(&format!("the ledger has had {used} sessions, as many as it may"))
@@ -90,12 +96,17 @@ impl Summary<'_> {
                 None => "done: the agent says so; no --verify command checked it".to_owned(),
             };
         }
-        let Stats { total, completed, .. } = Stats::of(self.report.ledger);
-        let failed = self.failed();
-        let had_work = self.before.tasks().any(|task| task.unfinished());
+        let total = self.report.tasks().count();
+        let completed = self.report.tasks().filter(|t| t.status() == Status::Completed).count();
+        let failed = self.report.tasks().filter(|task| task.failed_for_good()).count();
+        let of_run = |task: &&Task| self.report.scope.contains(&task.id);
+        let had_work = self.before.tasks().filter(of_run).any(Task::unfinished);
         match (had_work || !self.account.completed.is_empty(), total, failed) {
             (false, 0, _) => "nothing to do: the ledger has no tasks".to_owned(),
-            (false, _, 0) => "nothing to do: every task is completed".to_owned(),
+            (false, _, 0) => match self.report.scope {
+                TaskScope::Ledger => "nothing to do: every task is completed".to_owned(),
+                TaskScope::Tasks(_) => "nothing to do: every chosen task is completed".to_owned(),
+            },
             (false, _, _) => "nothing to do: what is not completed has failed for good".to_owned(),
             (true, _, 0) => format!("done: {}", tasks(completed, "completed")),
             (true, _, failed) => {
@@ -169,24 +180,29 @@ impl Summary<'_> {
 
     fn next(&self) -> String {
         let run = self.run();
-        let resume = format!("harness run --resume --run-id {}", run.id);
+        let tasks = scope::flags(self.report.scope);
+        let resume = format!("harness run --resume --run-id {}{tasks}", run.id);
         let over_ledger = run.objective.is_none();
         match self.stop().reason {
             StopReason::Complete if !over_ledger => "git status".to_owned(),
             StopReason::Complete if self.report.ledger.is_empty() => "harness add TITLE".to_owned(),
             StopReason::Complete => {
-                let failed = self.report.ledger.tasks().find(|task| task.failed_for_good());
-                failed.map_or_else(
-                    || "harness report".to_owned(),
-                    |task| format!("harness why {}", task.id),
-                )
+                let failed = self.report.tasks().find(|task| task.failed_for_good());
+                match failed {
+                    Some(task) => format!("harness why {}", task.id),
+                    None if self.report.scope.leaves_work(self.report.ledger) => {
+                        "harness run".to_owned()
+                    }
+                    None => "harness report".to_owned(),
+                }
             }
-            StopReason::Once => "harness run".to_owned(),
+            StopReason::Once if self.stop().words().is_some() => "harness run".to_owned(),
+            StopReason::Once => format!("harness run{tasks}"),
             StopReason::MaxSessions => {
                 let head = self.report.ledger.head();
                 let most = u64::try_from(head.session_config.max_sessions).unwrap_or(0).max(1);
                 let more = head.session_count.saturating_add(most);
-                format!("harness run --max-sessions {more}")
+                format!("harness run --max-sessions {more}{tasks}")
             }
             StopReason::Budget => format!("{resume}{}", money::larger(run)),
             StopReason::MaxIterations => {

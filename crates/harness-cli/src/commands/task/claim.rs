@@ -54,7 +54,8 @@ pub(crate) fn claim(
 ) -> Result<Answer> {
     let root = invocation.root()?;
     let worker = worker.id(&invocation.env, || Ok(root.clone()))?;
-    let mut claim = TaskClaim { role, ..TaskClaim::any(worker) };
+    let mut claim =
+        TaskClaim { role, ..TaskClaim::any(worker) }.lease(invocation.own_lease_seconds()?);
     if let Some(wait) = wait {
         claim = claim.wait(wait);
     }

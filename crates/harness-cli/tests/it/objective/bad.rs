@@ -94,8 +94,8 @@ fn a_locked_database_is_said_and_nothing_is_lost() {
 }
 
 #[test]
-fn an_objective_needs_a_ledger_and_trust() {
-    let env = TestEnvironment::with_git();
+fn an_objective_needs_a_repository_and_trust() {
+    let env = TestEnvironment::new();
     env.run(["run", "write it", "--agent", "shell"]).code(1).stderr_contains("harness init");
     let env = stage().variable("XDG_STATE_HOME", "/nonexistent/elsewhere");
     env.run(["run", "touch x", "--agent", "shell"]).code(5).stderr_contains("harness trust");

@@ -172,3 +172,25 @@ fn money_that_nobody_tells_of_can_not_be_limited_and_that_is_said() {
     let ran = env.run(run).code(1);
     assert!(!ran.errors().contains(words), "{ran}");
 }
+
+#[test]
+fn a_program_that_reports_a_nearly_full_context_is_followed_by_a_fresh_one() {
+    for (fields, setting) in [
+        (r#""context_tokens":76,"context_window":100"#, ""),
+        (r#""context_tokens":76"#, "[agents.command]\ncontext_window = 100\n"),
+        (r#""context_tokens":30,"context_window":100"#, "context_threshold = 0.3\n"),
+    ] {
+        let env = stage();
+        env.write("harness.toml", setting);
+        env.run(["trust", "--yes"]).success();
+        let line = format!(r#"{{"type":"usage","input_tokens":5,{fields}}}"#);
+        let script = format!(
+            "if [ $n = 1 ]; then echo TASK_COMPLETE; exit; fi\n\
+             echo '{line}' >> $HARNESS_EVENTS\nexec sleep 600"
+        );
+        came_to(go(&env, &script, &[]), 0, "complete", 1);
+        let ends = rows(&env, "SELECT outcome FROM iterations ORDER BY number");
+        let ends: Vec<_> = ends.iter().map(|row| row["outcome"].clone()).collect();
+        assert_eq!(ends, ["out_of_context", "finished"], "{fields}");
+    }
+}

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::stage::*;
+use crate::environment::TestEnvironment;
 
 #[test]
 fn it_goes_on_over_contexts_until_the_promise_is_kept() {
@@ -281,4 +282,24 @@ fn a_script_keeps_its_promise_by_ending_well() {
     assert!(ran.errors().contains("exit code 4: broken"), "{ran}");
     came_to(ran, 1, "crashed", 0);
     env.run(["run", "  ", "--agent", "shell"]).code(2).stderr_contains("the objective is empty");
+}
+
+#[test]
+fn an_objective_needs_no_init() {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+    let none = "no harness-tasks.json in";
+    env.run(["run", "--agent", "shell"]).code(1).stderr_contains(none);
+    env.run(["run", "it", "--agent", "shell", "--dry-run"]).code(1).stderr_contains(none);
+    assert!(!env.exists("harness-tasks.json"));
+    let ran = go(&env, "echo TASK_COMPLETE", &[]);
+    let made = "made harness-tasks.json, harness-progress.txt and .harness-active in [ROOT]";
+    assert!(ran.errors().contains(made), "{ran}");
+    came_to(ran, 0, "complete", 0);
+    assert_eq!(env.git(["status", "--porcelain"]), "?? work.txt");
+    let again = go(&env, "echo TASK_COMPLETE", &[]);
+    assert!(!again.errors().contains("made harness-tasks.json"), "{again}");
+    // Without a repository there is nothing to run in, so nothing is made.
+    let env = TestEnvironment::new();
+    env.run(["run", "it", "--agent", "shell"]).code(1).stderr_contains(none);
+    assert!(!env.exists("harness-tasks.json"));
 }

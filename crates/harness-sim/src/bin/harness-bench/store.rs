@@ -16,7 +16,7 @@ use harness::{
 };
 use harness_core::{
     Command, Holder, Reply, WorkerId,
-    command::{Authority, Claim, Complete, Place, Proof, Unchecked},
+    command::{Authority, Claim, ClaimChoice, Complete, Place, Proof, Unchecked},
     task::Via,
 };
 
@@ -97,7 +97,7 @@ fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error
         worker: worker.clone(),
         via: Via::Client,
         role: None,
-        only: None,
+        choice: ClaimChoice::Next,
         lease_seconds: 600,
         place: Place::default(),
     }))?;

@@ -18,6 +18,7 @@ use harness_core::agent::End;
 
 use super::{
     Agent, BadCommand, Execution, Prompt, ToolServer, command::split, supervise::converse,
+    threshold::Threshold,
 };
 use crate::{
     clock::{Clock as _, SystemClock},
@@ -84,6 +85,7 @@ pub struct AcpAgent {
     words: Vec<String>,
     model: Option<String>,
     window: Option<u64>,
+    threshold: Threshold,
     is_priced: bool,
     leave: Leave,
     allowed: Allowed,
@@ -105,6 +107,7 @@ impl AcpAgent {
             words: split(command)?,
             model: None,
             window: None,
+            threshold: Threshold::default(),
             is_priced: false,
             leave: Leave::WorkTree,
             allowed,
@@ -130,6 +133,13 @@ impl AcpAgent {
     #[must_use]
     pub fn context_window(mut self, tokens: u64) -> AcpAgent {
         self.window = Some(tokens);
+        self
+    }
+
+    /// Asks it to hand over to a fresh context when this part of its context is full.
+    #[must_use]
+    pub fn context_threshold(mut self, part: f64) -> AcpAgent {
+        self.threshold = Threshold(Some(part));
         self
     }
 
@@ -161,6 +171,7 @@ impl AcpAgent {
             work_tree: prompt.work_tree.clone(),
             model: self.model.clone(),
             window: self.window,
+            threshold: self.threshold,
             is_priced: self.is_priced,
             policy: match self.leave {
                 Leave::WorkTree => Policy::Within(prompt.work_tree.clone()),

@@ -13,7 +13,10 @@ use super::{
     wire::{self, Message, Problem},
 };
 use crate::{
-    agent::supervise::{Asked, Dialogue, FINAL_BYTES, Standing, Voice},
+    agent::{
+        supervise::{Asked, Dialogue, FINAL_BYTES, Standing, Voice},
+        threshold::{HAND_OVER, Threshold},
+    },
     process::RedactedStream,
 };
 
@@ -44,6 +47,8 @@ pub(super) struct Wanted {
     pub(super) model: Option<String>,
     /// The size of the context in tokens, if the agent does not report it.
     pub(super) window: Option<u64>,
+    /// The fill level at which it is asked to hand over.
+    pub(super) threshold: Threshold,
     /// `true` if the user has set a price for tokens, so that the reported cost is ignored.
     pub(super) is_priced: bool,
     pub(super) policy: Policy,
@@ -66,6 +71,7 @@ pub(super) struct Session {
     can_be_loaded: bool,
     /// `true` once the prompt was sent. Everything before it is history.
     is_prompted: bool,
+    hand_over: HandOver,
     /// `true` if it was asked to stop.
     is_cancelled: bool,
     pub(super) said: Option<Said>,
@@ -77,6 +83,18 @@ pub(super) struct Session {
     tools: Tools,
     pub(super) message: Speech,
     thought: Option<RedactedStream>,
+}
+
+/// How far the agent is with handing over to a fresh context. A turn cannot be spoken to, so it is
+/// cancelled, and the request is a turn of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HandOver {
+    Unneeded,
+    /// The context is nearly full. The turn is cancelled as soon as no tool runs.
+    Due,
+    /// The turn was asked to end.
+    Interrupting,
+    Requested,
 }
 
 /// The current message.
@@ -101,6 +119,7 @@ impl Session {
             earlier: Vec::new(),
             can_be_loaded: false,
             is_prompted: false,
+            hand_over: HandOver::Unneeded,
             is_cancelled: false,
             said: None,
             is_broken: false,
@@ -218,6 +237,14 @@ impl Session {
             voice.tell(AgentEvent::Usage(usage));
         }
         let reason = result["stopReason"].as_str();
+        let interrupted = self.hand_over == HandOver::Interrupting && reason == Some("cancelled");
+        if interrupted && !self.is_cancelled {
+            self.hand_over = HandOver::Requested;
+            self.tools = Tools::default();
+            self.earlier.push(std::mem::take(&mut self.message).text);
+            self.meter.begin_turn();
+            return self.prompt(HAND_OVER, voice);
+        }
         let goes_on = reason == Some("end_turn") && !self.is_broken && !self.is_cancelled;
         if goes_on && let Some(words) = self.waiting.pop_front() {
             self.earlier.push(std::mem::take(&mut self.message).text);
@@ -309,11 +336,24 @@ impl Session {
     }
 
     /// Reports the fill level of the context. `size` is 0 if the agent does not report it.
-    fn tell_context(&self, used_tokens: u64, size: u64, voice: &Voice<'_>) {
+    fn tell_context(&mut self, used_tokens: u64, size: u64, voice: &Voice<'_>) {
         let window = Some(size).filter(|size| *size > 0).or(self.wanted.window);
         if let Some(window_tokens) = window {
             voice.tell(AgentEvent::Context { used_tokens, window_tokens });
+            let is_full = self.wanted.threshold.is_reached(used_tokens, window_tokens);
+            if is_full && self.hand_over == HandOver::Unneeded {
+                self.hand_over = HandOver::Due;
+            }
         }
+    }
+
+    /// Cancels the turn when the context is nearly full and no tool would be cut off.
+    fn interrupt_if_full(&mut self, voice: &mut Voice<'_>) {
+        if self.hand_over != HandOver::Due || self.is_cancelled || self.tools.are_running() {
+            return;
+        }
+        self.hand_over = HandOver::Interrupting;
+        voice.say(&wire::notification("session/cancel", json!({ "sessionId": self.id })));
     }
 
     fn finish_thought(&mut self, voice: &Voice<'_>) {
@@ -343,6 +383,7 @@ impl Dialogue for Session {
                     && self.is_ours(&params) =>
             {
                 self.updated(&params, voice);
+                self.interrupt_if_full(voice);
             }
             Some(Message::Notification { .. }) | None => {}
         }

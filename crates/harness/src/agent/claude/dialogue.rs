@@ -15,17 +15,15 @@ use super::{
     usage::{Account, Costs},
     user_message, usual_window,
 };
-use crate::agent::supervise::{Asked, Dialogue, Standing, Voice};
+use crate::agent::{
+    supervise::{Asked, Dialogue, Standing, Voice},
+    threshold::{HAND_OVER, Threshold},
+};
 
 /// The limit of a tool's result that is shown to people. The transcript has all of it.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
 /// The limit of parallel tools that are followed.
 const TOOLS_MAX: usize = 1024;
-/// The message to the agent when its context is nearly full.
-const HAND_OVER: &str = "Your context is nearly full and a fresh one will go on from here. Finish the \
-    current step, bring state/handoff.json up to date (phase, completed, next_step, \
-    critical_files, memory_notes) and end your turn. Only if all of the work is already done, report \
-    that in the words that you were given for it.";
 /// The model name of API errors.
 const NO_MODEL: &str = "<synthetic>";
 
@@ -50,9 +48,8 @@ pub(super) struct ClaudeDialogue {
     session: Option<String>,
     model: Option<String>,
     used_tokens: u64,
-    /// The fill level at which it is asked to hand over; `None` afterwards, or if it is never
-    /// asked.
-    threshold: Option<f64>,
+    /// The fill level at which it is asked to hand over. There is none afterwards.
+    threshold: Threshold,
     /// The final texts of the turns before the last. A message that comes too late for a turn is
     /// answered in its own turn.
     said: Vec<String>,
@@ -76,7 +73,7 @@ impl ClaudeDialogue {
             session: None,
             model: None,
             used_tokens: 0,
-            threshold,
+            threshold: Threshold(threshold),
             said: Vec::new(),
             tools: HashMap::new(),
         }
@@ -158,10 +155,8 @@ impl ClaudeDialogue {
 
     /// Asks it once to hand over, before the context overflows.
     fn hand_over(&mut self) -> Option<Reply> {
-        let threshold = self.threshold?;
-        let is_full = self.used_tokens as f64 >= threshold * self.window() as f64;
-        is_full.then(|| {
-            self.threshold = None;
+        self.threshold.is_reached(self.used_tokens, self.window()).then(|| {
+            self.threshold = Threshold::default();
             self.owed += 1;
             Reply::Say(user_message(HAND_OVER))
         })

@@ -15,6 +15,7 @@ use crate::{
         Execution, Prompt,
         pace::{CHECKPOINTS_PER_SECOND, Pace},
         supervise::Wake,
+        threshold::Threshold,
     },
     error::Result,
     process::{Line, Lines, Redactor},
@@ -40,6 +41,8 @@ enum Told {
         #[serde(default)]
         output_tokens: u64,
         cost_usd: Option<f64>,
+        context_tokens: Option<u64>,
+        context_window: Option<u64>,
     },
     Checkpoint {
         step: u32,
@@ -78,6 +81,10 @@ pub(super) struct Events {
     /// `true` if nothing was used or written since that limit.
     limit_is_last: bool,
     reason: Option<Reason>,
+    /// The size of the context, if it is known.
+    window: Option<u64>,
+    threshold: Threshold,
+    is_full: bool,
     warned: bool,
     pace: Pace,
     /// The last checkpoint that came too soon after the others.
@@ -86,7 +93,11 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn create(prompt: &Prompt) -> Result<Events> {
+    pub(super) fn create(
+        prompt: &Prompt,
+        window: Option<u64>,
+        threshold: Threshold,
+    ) -> Result<Events> {
         let path = prompt.file(ENDING, "")?;
         let mut look = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -99,6 +110,9 @@ impl Events {
             limit: None,
             limit_is_last: false,
             reason: None,
+            window,
+            threshold,
+            is_full: false,
             warned: false,
             pace: Pace::new(CHECKPOINTS_PER_SECOND),
             held_back: None,
@@ -128,14 +142,27 @@ impl Events {
         self.reason
     }
 
-    fn take(&mut self, line: &str, redactor: &Redactor) -> Option<AgentEvent> {
+    /// Returns whether the program was asked to end because its context is nearly full.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Returns the fill level of the context, once its size is known.
+    fn context(&mut self, used: Option<u64>, window: Option<u64>) -> Option<AgentEvent> {
+        self.window = window.filter(|size| *size > 0).or(self.window);
+        let (used_tokens, window_tokens) = (used?, self.window?);
+        self.is_full |= self.threshold.is_reached(used_tokens, window_tokens);
+        Some(AgentEvent::Context { used_tokens, window_tokens })
+    }
+
+    fn take(&mut self, line: &str, redactor: &Redactor) -> Vec<AgentEvent> {
         let told = match serde_json::from_str(line) {
             Ok(told) => told,
             Err(error) => {
                 if !std::mem::replace(&mut self.warned, true) {
                     tracing::warn!(%error, "a line in $HARNESS_EVENTS is not an event; further ones are ignored");
                 }
-                return None;
+                return Vec::new();
             }
         };
         self.limit_is_last = match told {
@@ -143,12 +170,19 @@ impl Events {
             Told::Usage { .. } | Told::Text { .. } => false,
             Told::Checkpoint { .. } | Told::End { .. } => self.limit_is_last,
         };
-        Some(match told {
-            Told::Usage { input_tokens, output_tokens, cost_usd } => {
+        vec![match told {
+            Told::Usage {
+                input_tokens,
+                output_tokens,
+                cost_usd,
+                context_tokens,
+                context_window,
+            } => {
                 let cost_usd = cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
                 let usage = Usage { input_tokens, output_tokens, cost_usd };
                 self.usage += usage;
-                AgentEvent::Usage(usage)
+                let context = self.context(context_tokens, context_window);
+                return [AgentEvent::Usage(usage)].into_iter().chain(context).collect();
             }
             Told::Checkpoint { step, total, description } => {
                 let description = redactor.text(&description).into_owned();
@@ -161,9 +195,9 @@ impl Events {
             }
             Told::End { reason } => {
                 self.reason = Some(reason);
-                return None;
+                return Vec::new();
             }
-        })
+        }]
     }
 }
 
@@ -174,6 +208,10 @@ impl Wake for &mut Events {
 
     fn woken(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()> {
         self.look(execution, redactor).map(|_| ())
+    }
+
+    fn wants_end(&self) -> bool {
+        self.is_full
     }
 
     fn ended(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()> {
@@ -232,7 +270,7 @@ impl Events {
         redactor: &Redactor,
     ) {
         for line in lines.into_iter().filter(|line| !line.trim().is_empty()) {
-            if let Some(event) = self.take(&line, redactor) {
+            for event in self.take(&line, redactor) {
                 self.tell_in_time(event, execution);
             }
         }

@@ -4,7 +4,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
     Command, CommitId, Reply, Task, Timestamp,
-    command::{Claim, Claimed, Note, Place},
+    command::{Claim, ClaimChoice, Claimed, Note, Place},
+    lease::{CLIENT_LEASE_SECONDS, LEASE_SECONDS_MAX},
     task::Via,
 };
 use tokio::time::Instant;
@@ -17,7 +18,6 @@ use crate::{
     home::{FileStamp, Home},
     protocol::{Answer, Refused, TaskClaim},
     store::{StoreError, WriterError},
-    workspace::glance,
 };
 
 /// The longest wait for one answer.
@@ -27,14 +27,14 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 const OUTSIDE: Duration = Duration::from_secs(1);
 
 pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim) -> Handled {
-    let TaskClaim { worker_id, role, wait_ms } = request;
+    let TaskClaim { worker_id, role, wait_ms, lease_seconds } = request;
     let wait = Duration::from_millis(wait_ms.unwrap_or(0)).min(WAIT_MAX);
     let claim = Claim {
         worker: worker_id,
         via: Via::Client,
         role,
-        only: None,
-        lease_seconds: host.lease_seconds,
+        choice: ClaimChoice::Next,
+        lease_seconds: lease_seconds.unwrap_or(CLIENT_LEASE_SECONDS).min(LEASE_SECONDS_MAX),
         place: Place::default(),
     };
     let deadline = Instant::now() + wait;
@@ -66,7 +66,7 @@ async fn once(
 ) -> Result<Option<Box<Claimed>>, Refused> {
     let mut claim = claim.clone();
     // A client does its own git work, so only HEAD of the repository is read.
-    claim.place.base = head(&daemon.worktree).await;
+    claim.place.base = head(daemon).await;
     // From here to the writer's queue nothing else runs, so a close sees everything that was given
     // out.
     if daemon.is_closing() {
@@ -100,12 +100,12 @@ async fn once(
 }
 
 /// Returns HEAD of the work tree. A thread blocks for it only if git must be asked.
-pub(super) async fn head(worktree: &Path) -> Option<CommitId> {
-    if let Some(head) = glance::head_at_once(worktree) {
+pub(super) async fn head(daemon: &Daemon) -> Option<CommitId> {
+    if let Some(head) = daemon.workshop.head_at_once() {
         return head;
     }
-    let worktree = worktree.to_owned();
-    tokio::task::spawn_blocking(move || glance::head(&worktree)).await.unwrap_or(None)
+    let workshop = Arc::clone(&daemon.workshop);
+    tokio::task::spawn_blocking(move || workshop.head()).await.unwrap_or(None)
 }
 
 /// Records git's settings. There is nothing to record for a task without a check, or without a

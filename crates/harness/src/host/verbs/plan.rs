@@ -14,10 +14,11 @@ use crate::{
 
 pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, plan: PlanText) -> Handled {
     let PlanText { content, mode } = plan;
-    let plan = Plan::read(&content).map_err(|why| why.to_string())?;
+    let plan = Plan::read(&content)?;
     if state::seen(host, |_| ()).await?.is_none() {
         // A plan that is refused must leave nothing behind.
-        plan.check_graph(|_| false).map_err(|why| why.to_string())?;
+        plan.check_graph(|_| false)?;
+        plan.check_titles()?;
         make(host, daemon).await?;
     }
     let import = Import { plan, mode, by: Some(peer.author()) };
