@@ -3,8 +3,10 @@
 //! [`crate::format`] owns the form on disk. Nothing here is serialized.
 
 mod state;
+mod title;
 
 pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailure, TaskState};
+pub(crate) use title::problem_of_title;
 
 use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
 
