@@ -4,9 +4,11 @@
 
 mod priority;
 mod state;
+mod title;
 
 pub use priority::Priority;
 pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailure, TaskState};
+pub(crate) use title::problem_of_title;
 
 use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
 

@@ -19,7 +19,7 @@ pub struct Claim {
     /// The role. Tasks of this role and tasks without one are eligible; without a role, all tasks
     /// are.
     pub role: Option<String>,
-    /// Which task it takes.
+    /// The task that it takes.
     pub choice: ClaimChoice,
     /// The lease of the claim. The claim of a client lasts as long as the time limit of the task, if
     /// that has one.
@@ -28,7 +28,7 @@ pub struct Claim {
     pub place: Place,
 }
 
-/// Which task a claim takes. A caller that names one has prepared for it before the claim.
+/// The task that a claim takes. A caller that names one has prepared for it before the claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimChoice {
     /// The next one.

@@ -10,19 +10,6 @@ use crate::{
     task::{Priority, Task},
 };
 
-/// A title is a line that people read in lists.
-const TITLE_CHARS_MAX: usize = 500;
-
-/// Returns why a text cannot be the title of a task.
-pub(crate) fn problem_of_title(title: &str) -> Option<String> {
-    if title.trim().contains(['\n', '\r']) {
-        return Some("must be one line; the rest belongs into the instructions".to_owned());
-    }
-    let length = title.chars().count();
-    (length > TITLE_CHARS_MAX)
-        .then(|| format!("has {length} characters, and at most {TITLE_CHARS_MAX} are allowed"))
-}
-
 /// Sets fields of a task. `None` leaves a field unchanged. An empty text clears an optional field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
@@ -99,7 +86,7 @@ impl Edit {
             if title.trim().is_empty() {
                 return Err(Refusal::BadValue("title: must not be empty".into()));
             }
-            if let Some(problem) = problem_of_title(title) {
+            if let Some(problem) = crate::task::problem_of_title(title) {
                 return Err(Refusal::BadValue(format!("title: {problem}")));
             }
             task.title.clone_from(title);

@@ -33,7 +33,6 @@ pub use claim::{Claim, ClaimChoice, Claimed, Place};
 pub use code::Code;
 pub use complete::{Authority, Complete, Proof, Unchecked};
 pub use edit::Edit;
-pub(crate) use edit::problem_of_title;
 pub use fail::{Attempts, Fail};
 pub use gate::PassGate;
 pub use import::{Import, ImportMode};

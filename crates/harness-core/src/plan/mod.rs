@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 
 pub use extract::extract;
 
-use crate::{TaskId, command::problem_of_title};
+use crate::{TaskId, task::problem_of_title};
 
 /// A plan, in the order in which it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -39,7 +39,8 @@ pub(crate) fn client(by: &str) -> Claim {
 }
 
 pub(crate) fn session(by: &str) -> Claim {
-    Claim { via: Via::Run, ..client(by) }
+    let lease_seconds = harness_core::lease::SESSION_LEASE_SECONDS;
+    Claim { via: Via::Run, lease_seconds, ..client(by) }
 }
 
 pub(crate) fn complete(task: &str, by: &str) -> Complete {
