@@ -37,7 +37,7 @@ pub(crate) use look::read_text;
 pub use look::{LockState, look_backup, look_lock, open_log};
 pub use observer::{Observer, Observers, Transaction};
 #[doc(hidden)]
-pub use receipts::{receipt, record};
+pub use receipts::{latest_receipt, receipt, record};
 #[doc(hidden)]
 pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use repair::{Fresh, Restored};

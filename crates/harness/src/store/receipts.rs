@@ -1,6 +1,6 @@
 //! Receipts: one file for each completion, `.harness/receipts/<task>.<epoch>.json`.
 
-use std::{io, path::Path};
+use std::{fs, io, path::Path};
 
 use harness_core::{Epoch, Receipt, TaskId};
 
@@ -34,4 +34,23 @@ pub fn receipt(root: &Path, task: &TaskId, epoch: Epoch) -> io::Result<Option<Re
         io::Error::new(io::ErrorKind::InvalidData, format!("{}/{name}: {e}", Home::RECEIPTS))
     };
     Ok(Some(read.map_err(named)?))
+}
+
+/// Returns the receipt of the latest claim of a task that has one. Only the names in the folder are
+/// read to find it, not the ledger.
+pub fn latest_receipt(root: &Path, task: &TaskId) -> io::Result<Option<Receipt>> {
+    let names = match fs::read_dir(Home::of(root).receipts()) {
+        Ok(names) => names,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(why),
+    };
+    let epoch = |name: &str| {
+        let rest = name.strip_prefix(task.as_str())?.strip_prefix('.')?;
+        rest.strip_suffix(".json")?.parse().ok()
+    };
+    let epochs = names.flatten().filter_map(|entry| epoch(entry.file_name().to_str()?));
+    match epochs.max() {
+        Some(latest) => receipt(root, task, Epoch(latest)),
+        None => Ok(None),
+    }
 }

@@ -3,10 +3,7 @@
 use harness::protocol::{CompletedTask, TaskComplete};
 use harness_core::{TaskId, command::Authority, machine::judge::ClientWork};
 
-use super::{
-    super::why::receipt_of,
-    holder::{Claimed, Named},
-};
+use super::holder::{Claimed, Named};
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation, store::warn};
 
 /// Check a task, and mark it as completed if the check passes
@@ -57,8 +54,7 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 /// work tree.
 fn name_uncommitted(invocation: &Invocation, task: &TaskId) {
     let Ok(root) = invocation.root() else { return };
-    let Ok(ledger) = invocation.look(&root) else { return };
-    let receipt = ledger.task(task).and_then(|task| receipt_of(&root, task));
+    let receipt = harness::store::latest_receipt(root.path(), task).ok().flatten();
     if let Some(what) = receipt.and_then(|receipt| receipt.of_no_commit()) {
         warn(&format!("{task}: {what}; commit them, or complete with --commit next time"));
     }
