@@ -8,88 +8,41 @@
 //!
 //! A grant of a version before items has none, so the tracked files of its root are asked for once.
 
+mod consent;
+mod grant;
+
 use std::{
     collections::BTreeSet,
     fs, io,
     io::Write,
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{DirBuilderExt, MetadataExt},
-    },
+    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use harness::{
-    clock::{Clock, SystemClock},
-    home::{FileStamp, Inode, trust_folder},
+    home::{FileStamp, trust_folder},
     workspace::{CommitHooks, Filters, GitWorkspace, glance},
 };
 use harness_core::{
-    Timestamp,
     role::Role,
-    trust::{self, Granted, Item, Source},
+    trust::{self, Item, Source},
 };
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+pub(crate) use self::{
+    consent::{ask, offer_what_was_brought, require, require_item, require_silently, show},
+    grant::Grant,
+};
 
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
     invocation::Invocation,
-    paint::visible,
-    prompt::{Answer, Audience, confirm},
     root::StateRoot,
     store::warn,
     would_run::WouldRun,
 };
-
-/// The record of one trusted place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Grant {
-    pub(crate) path: PathBuf,
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-    pub(crate) granted_at: Timestamp,
-    #[serde(default)]
-    items: Granted,
-    /// The digest of the trusted git hooks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hooks: Option<String>,
-}
-
-impl Grant {
-    fn of(root: &StateRoot) -> Result<Self> {
-        let path = root.path();
-        if path.to_str().is_none() {
-            // The record is JSON. A path that only looks the same would trust too much.
-            let path = path.display();
-            return Err(Failure::config(format!("{path} is not UTF-8 and cannot be trusted")));
-        }
-        let place = fs::metadata(path).map_err(|why| Failure::file("look at", path, &why))?;
-        Ok(Self {
-            path: path.to_owned(),
-            device: place.dev(),
-            inode: place.ino(),
-            granted_at: SystemClock.now(),
-            items: Granted::default(),
-            hooks: None,
-        })
-    }
-
-    fn is_of_the_place(&self, other: &Self) -> bool {
-        (&self.path, self.inode()) == (&other.path, other.inode())
-    }
-
-    fn inode(&self) -> Inode {
-        Inode { device: self.device, number: self.inode }
-    }
-
-    /// Returns whether the path still leads to the directory of that time.
-    pub(crate) fn holds(&self) -> bool {
-        fs::metadata(&self.path).is_ok_and(|place| Inode::of(&place) == self.inode())
-    }
-}
 
 /// The trust of a user in a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +116,7 @@ impl Trust {
         {
             return Ok(Some(Arc::clone(grant)));
         }
-        let grant = read(file)?.map(Arc::new);
+        let grant = Grant::read(file)?.map(Arc::new);
         *last = found.zip(grant.clone());
         Ok(grant)
     }
@@ -287,7 +240,7 @@ impl Trust {
         for entry in entries {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                grants.extend(read(&path)?);
+                grants.extend(Grant::read(&path)?);
             }
         }
         grants.sort_by(|a, b| a.path.cmp(&b.path));
@@ -298,16 +251,6 @@ impl Trust {
         let digest = Sha256::digest(root.path().as_os_str().as_bytes());
         let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         self.directory.join(name + ".json")
-    }
-}
-
-/// Reads a record. An unreadable one grants nothing, but does not stop the other commands, because
-/// trusting again replaces it.
-fn read(file: &Path) -> Result<Option<Grant>> {
-    match fs::read(file) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(Failure::file("read", file, &why)),
     }
 }
 
@@ -323,175 +266,5 @@ fn tracked(root: &StateRoot, sources: &BTreeSet<Source>) -> BTreeSet<Source> {
     }
 }
 
-/// Refuses, or asks the person at the terminal, if something would run that was not agreed to.
-pub(crate) fn require(invocation: &Invocation, root: &StateRoot) -> Result<()> {
-    let trust = Trust::of_user(&invocation.env)?;
-    let would_run = match trust.standing(root)? {
-        Standing::Trusted => return Ok(()),
-        Standing::Stranger => return Err(refusal(root, &WouldRun::in_root(root)?)),
-        Standing::Brought(would_run) => would_run,
-    };
-    let is_asked = invocation.peer(root).role == Role::Operator
-        && Audience::of_this_process() == Audience::Person;
-    if !is_asked {
-        return Err(news(root, &would_run));
-    }
-    match ask(
-        &format!("{} brings commands that you have not reviewed yet", root.path().display()),
-        &would_run,
-    )? {
-        Answer::Yes => trust.grant(root, &would_run.items),
-        Answer::No => Err(Failure::config("not trusted; nothing was done")),
-    }
-}
-
-/// Does the same for the one item that is about to run.
-pub(crate) fn require_item(invocation: &Invocation, root: &StateRoot, item: &Item) -> Result<()> {
-    if Trust::of_user(&invocation.env)?.covers(root, item)? {
-        return Ok(());
-    }
-    require(invocation, root)
-}
-
-/// Does the same for a process without a person at its terminal.
-pub(crate) fn require_silently(trust: &Trust, root: &StateRoot, item: &Item) -> Result<()> {
-    if trust.covers(root, item)? {
-        return Ok(());
-    }
-    match trust.standing(root)? {
-        Standing::Trusted => Ok(()),
-        Standing::Stranger => Err(refusal(root, &WouldRun::in_root(root)?)),
-        Standing::Brought(would_run) => Err(news(root, &would_run)),
-    }
-}
-
-/// Shows what the repository brought beside a new ledger, and asks for it if there is a person to
-/// ask. The command has done its work, so a no, or a missing home, is no failure.
-pub(crate) fn offer_what_was_brought(
-    invocation: &Invocation,
-    root: &StateRoot,
-    audience: Audience,
-) -> Result<()> {
-    let Ok(trust) = Trust::of_user(&invocation.env) else { return Ok(()) };
-    let Ok(Standing::Brought(would_run)) = trust.standing(root) else { return Ok(()) };
-    let introduction = "The repository also brings commands that would run here";
-    match audience {
-        Audience::Person if invocation.peer(root).role == Role::Operator => {
-            match ask(introduction, &would_run)? {
-                Answer::Yes => trust.grant(root, &would_run.items)?,
-                Answer::No => warn("it is not trusted, so `harness run` will ask again"),
-            }
-        }
-        Audience::Person | Audience::Nobody => {
-            show(introduction, &would_run)?;
-            warn("it is not trusted yet: review it, then run `harness trust`");
-        }
-    }
-    Ok(())
-}
-
-/// Asks the question. It goes to standard error together with the items.
-pub(crate) fn ask(introduction: &str, would_run: &WouldRun) -> Result<Answer> {
-    show(introduction, would_run)?;
-    confirm("Let this machine run them?")
-}
-
-pub(crate) fn show(introduction: &str, would_run: &WouldRun) -> Result<()> {
-    let lines = would_run.lines().join("\n  ");
-    writeln!(io::stderr(), "{}\n  {}", visible(introduction), visible(&lines))?;
-    Ok(())
-}
-
-/// Returns the failure of a command that would run something in an untrusted root.
-pub(crate) fn refusal(root: &StateRoot, would_run: &WouldRun) -> Failure {
-    let what = would_run.lines().join("\n  ");
-    let root = root.path().display();
-    Failure::config(format!("{root} is not trusted; it would run\n  {what}"))
-        .hint("to let this machine run them: `harness trust`")
-}
-
-/// Returns the failure if the place is trusted but got new items since then.
-fn news(root: &StateRoot, would_run: &WouldRun) -> Failure {
-    let what = would_run.lines().join("\n  ");
-    let root = root.path().display();
-    Failure::config(format!("{root} brings commands that you have not trusted yet\n  {what}"))
-        .hint("to let this machine run them: `harness trust`")
-}
-
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    fn place(name: &str, home: &Path) -> (StateRoot, Trust) {
-        let path = home.join(name);
-        fs::create_dir_all(&path).unwrap();
-        let root = StateRoot::for_init(&Environment::default(), &path).unwrap();
-        let env = Environment::of(&[("HOME", home.to_str().unwrap())]);
-        (root, Trust::of_user(&env).unwrap())
-    }
-
-    #[test]
-    fn trust_is_granted_kept_private_and_revoked() {
-        let home = tempfile::tempdir().unwrap();
-        let (root, trust) = place("repo", home.path());
-        assert!(!trust.is_trusted(&root).unwrap());
-        trust.grant(&root, &[]).unwrap();
-        trust.grant(&root, &[]).unwrap();
-        assert!(trust.is_trusted(&root).unwrap());
-        assert_eq!(trust.list().unwrap().len(), 1);
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&trust.directory), 0o700);
-        assert_eq!(mode(&trust.file(&root)), 0o600);
-        trust.revoke(&root).unwrap();
-        trust.revoke(&root).unwrap();
-        assert!(!trust.is_trusted(&root).unwrap());
-    }
-
-    #[test]
-    fn what_was_granted_before_items_were_known_is_of_the_place() {
-        let home = tempfile::tempdir().unwrap();
-        let (root, trust) = place("repo", home.path());
-        trust.grant(&root, &[]).unwrap();
-        let file = trust.file(&root);
-        let mut old: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        assert!(old.as_object_mut().unwrap().remove("items").is_some());
-        fs::write(&file, old.to_string()).unwrap();
-        fs::write(root.path().join("harness.toml"), "notify = 'true'\n").unwrap();
-        assert!(trust.is_trusted(&root).unwrap(), "git tracks nothing here");
-    }
-
-    #[test]
-    fn a_directory_put_in_its_place_is_not_trusted() {
-        let home = tempfile::tempdir().unwrap();
-        let (root, trust) = place("repo", home.path());
-        trust.grant(&root, &[]).unwrap();
-        fs::rename(root.path(), home.path().join("moved")).unwrap();
-        fs::create_dir(root.path()).unwrap();
-        assert!(!trust.is_trusted(&root).unwrap());
-        assert!(!trust.list().unwrap()[0].holds());
-    }
-
-    #[test]
-    fn a_broken_record_grants_nothing() {
-        let home = tempfile::tempdir().unwrap();
-        let (root, trust) = place("repo", home.path());
-        trust.grant(&root, &[]).unwrap();
-        fs::write(trust.file(&root), "{").unwrap();
-        assert!(!trust.is_trusted(&root).unwrap());
-    }
-
-    #[test]
-    fn a_refusal_says_what_would_run() {
-        let home = tempfile::tempdir().unwrap();
-        let (root, _) = place("repo", home.path());
-        let task = harness_core::TaskId::numbered(1);
-        let would_run = WouldRun::of_edit(&harness_core::command::Edit {
-            validation_command: Some("make test".into()),
-            ..harness_core::command::Edit::nothing(task)
-        });
-        let failure = refusal(&root, &would_run);
-        assert!(failure.error.ends_with("it would run\n  checks:\n    make test"), "{failure}");
-    }
-}
+mod tests;

@@ -2,9 +2,11 @@
 //!
 //! [`crate::format`] owns the form on disk. Nothing here is serialized.
 
+mod priority;
 mod state;
 mod title;
 
+pub use priority::Priority;
 pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailure, TaskState};
 pub(crate) use title::problem_of_title;
 
@@ -284,50 +286,6 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// The priority of a task. P0 comes first. An unknown priority comes last and keeps its text.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Priority {
-    /// Before all others.
-    P0,
-    /// The default.
-    P1,
-    /// After the others.
-    P2,
-    /// A text that is none of the three.
-    Unknown(String),
-}
-
-impl Priority {
-    /// Returns `None` for a text that is none of the three.
-    pub fn known(text: &str) -> Option<Self> {
-        match text {
-            "P0" => Some(Self::P0),
-            "P1" => Some(Self::P1),
-            "P2" => Some(Self::P2),
-            _ => None,
-        }
-    }
-
-    /// Returns the text as the ledger has it.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::P0 => "P0",
-            Self::P1 => "P1",
-            Self::P2 => "P2",
-            Self::Unknown(text) => text,
-        }
-    }
-
-    pub(crate) fn rank(&self) -> u8 {
-        match self {
-            Self::P0 => 0,
-            Self::P1 => 1,
-            Self::P2 => 2,
-            Self::Unknown(_) => 3,
-        }
-    }
-}
-
 /// The check that decides whether a task is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validation {
@@ -415,36 +373,4 @@ pub enum Intent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn task() -> Task {
-        Task::new(TaskId::numbered(1), "one")
-    }
-
-    #[test]
-    fn error_entries_are_bounded_and_cut_between_characters() {
-        let mut t = task();
-        let now = Timestamp::default();
-        t.fail(now, ErrorEntry::blocked_by(TaskId::numbered(2)));
-        for n in 0..40 {
-            let message = format!("{n} {}", "é".repeat(2000));
-            t.fail(now, ErrorEntry::new(Some(Category::TaskExec), message));
-        }
-        assert_eq!(t.error_log.len(), KEPT_ENTRIES);
-        let texts: Vec<String> = t.error_log.iter().map(ToString::to_string).collect();
-        assert!(texts.iter().all(|text| text.len() <= ENTRY_BYTES));
-        let cause = FailureCause::Dependency(TaskId::numbered(2));
-        assert_eq!(t.failure().unwrap().cause, cause, "a live dependency entry is never dropped");
-        assert!(texts.last().unwrap().starts_with("[TASK_EXEC] 39 "));
-    }
-
-    #[test]
-    fn attempts_never_pass_their_maximum() {
-        let mut t = task();
-        for _ in 0..9 {
-            t.count_attempt();
-        }
-        assert_eq!(t.attempts, t.max_attempts);
-    }
-}
+mod tests;

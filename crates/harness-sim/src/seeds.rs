@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{
     checkers::Violation,
+    daemon::{DaemonFault, DaemonWorld},
     disk::Quirk,
     run::{Flaw, LiarWorld, ObjectiveWorld, RunWorld},
     story::{Story, Tally},
@@ -22,6 +23,7 @@ pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
     tally.add(&run_session(seed, Flaw::None)?);
     tally.add(&run_objective(seed, Flaw::None)?);
     tally.add(&run_liars(seed, Flaw::None)?);
+    tally.add(&run_daemon(seed, DaemonFault::None)?);
     Ok(tally)
 }
 
@@ -41,6 +43,19 @@ pub fn run_objective(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
 /// Runs one seed of `harness run` with agents that lie.
 pub fn run_liars(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
     twice(seed, |story| live_liars(seed, flaw, story))
+}
+
+/// Runs one seed of a daemon with clients.
+pub fn run_daemon(seed: u64, fault: DaemonFault) -> Result<Tally, Box<Failure>> {
+    twice(seed, |story| live_daemon(seed, fault, story))
+}
+
+/// Runs one seed of a daemon with clients, whose first daemon is killed at this step of the disk.
+pub fn run_daemon_killed_at(seed: u64, step: u32) -> Result<Tally, Box<Failure>> {
+    twice(seed, |story| {
+        let world = DaemonWorld::new(seed, DaemonFault::None, story);
+        live_in(world.map(|world| world.killed_at(step)))
+    })
 }
 
 fn twice(seed: u64, live: impl Fn(Story) -> Lived) -> Result<Tally, Box<Failure>> {
@@ -73,7 +88,7 @@ pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally,
 /// Runs one seed with its whole story.
 pub fn tell(seed: u64) -> Lived {
     let (mut result, mut tally, mut story) = live(seed, Quirk::None, sound, Story::recorded());
-    for world in [tell_session, tell_objective, tell_liars] {
+    for world in [tell_session, tell_objective, tell_liars, tell_daemon] {
         if result.is_err() {
             break;
         }
@@ -100,6 +115,11 @@ pub fn tell_liars(seed: u64) -> Lived {
     live_liars(seed, Flaw::None, Story::recorded())
 }
 
+/// Runs one seed of a daemon with clients, with its whole story.
+pub fn tell_daemon(seed: u64) -> Lived {
+    live_daemon(seed, DaemonFault::None, Story::recorded())
+}
+
 fn live_session(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match RunWorld::new(seed, flaw, story) {
         Ok(world) => world,
@@ -122,6 +142,20 @@ fn live_objective(seed: u64, flaw: Flaw, story: Story) -> Lived {
 
 fn live_liars(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match LiarWorld::new(seed, flaw, story) {
+        Ok(world) => world,
+        Err(violation) => return (Err(violation), Tally::default(), Story::silent()),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
+    let (tally, story) = world.end();
+    (result, tally, story)
+}
+
+fn live_daemon(seed: u64, fault: DaemonFault, story: Story) -> Lived {
+    live_in(DaemonWorld::new(seed, fault, story))
+}
+
+fn live_in(world: Result<DaemonWorld, Violation>) -> Lived {
+    let mut world = match world {
         Ok(world) => world,
         Err(violation) => return (Err(violation), Tally::default(), Story::silent()),
     };

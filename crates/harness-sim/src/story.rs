@@ -77,6 +77,10 @@ pub struct Tally {
     pub late_writes: u64,
     /// Commits of the person while agents work.
     pub foreign_commits: u64,
+    /// Clients of a daemon that vanished while their check ran.
+    pub vanished: u64,
+    /// Answers of a daemon that got lost, so that the request was repeated.
+    pub lost_answers: u64,
 }
 
 impl Tally {
@@ -102,6 +106,8 @@ impl Tally {
         self.written_back += other.written_back;
         self.late_writes += other.late_writes;
         self.foreign_commits += other.foreign_commits;
+        self.vanished += other.vanished;
+        self.lost_answers += other.lost_answers;
     }
 }
 
@@ -109,7 +115,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed, {} of them for clients; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; lies: {} told, {} verbs refused, {} forgeries written back, {} late writes, {} foreign commits; commands: {} applied, {} refused",
+            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed, {} of them for clients; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; lies: {} told, {} verbs refused, {} forgeries written back, {} late writes, {} foreign commits; daemons: {} clients vanished, {} answers lost; commands: {} applied, {} refused",
             self.steps,
             self.kills,
             self.power_losses,
@@ -129,6 +135,8 @@ impl fmt::Display for Tally {
             self.written_back,
             self.late_writes,
             self.foreign_commits,
+            self.vanished,
+            self.lost_answers,
             self.applied,
             self.refused
         )

@@ -1,6 +1,8 @@
 //! Checkers that cannot fail prove nothing. Each of these tests breaks something on purpose, and a
 //! checker must detect it. The messages contain the seeds.
 
+mod daemon_faults;
+
 use harness::store::{Applied, Store, StoreError};
 use harness_core::{Command, Holder, Ledger, Timestamp, decide, task::Status};
 use harness_sim::{

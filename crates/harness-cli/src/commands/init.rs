@@ -4,12 +4,12 @@ mod project;
 mod restore;
 mod settings;
 mod trial;
+mod wishes;
 
 use std::{
     ffi::OsStr,
     fs,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
     process::Command,
 };
@@ -23,14 +23,14 @@ use harness::{
 use harness_core::role::Operation;
 use serde_json::json;
 
-use self::settings::Settled;
+use self::{settings::Settled, wishes::Wishes};
 use crate::{
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::{Invocation, working_directory},
     paint::one_line,
-    prompt::{Answer, Audience, confirm_or},
+    prompt::{Answer, Audience},
     root::StateRoot,
     store::warn,
     trust::{self, Trust},
@@ -101,23 +101,8 @@ pub(crate) const IGNORED: [&str; 6] = [
 /// The limit of an ignore file. A program maintains a larger one.
 const IGNORE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-const INIT_SCRIPT: &str = "\
-#!/bin/sh
-# Runs at the start of every harness session, from this directory. Safe to run any number of times.
-set -eu
-
-# Install what the project needs, e.g.:
-#   npm install --no-audit --silent
-# Start what its tests need, e.g.:
-#   docker compose up -d --wait db
-";
-
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let audience = if args.yes { Audience::Nobody } else { Audience::of_this_process() };
-    let ask = |question: &str, without: Answer| match audience {
-        Audience::Person => confirm_or(question, without),
-        Audience::Nobody => Ok(without),
-    };
     let here = working_directory()?;
     let mut done: Vec<String> = Vec::new();
     let mut root = StateRoot::for_init(&invocation.env, &here)?;
@@ -128,46 +113,21 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         return restore::run(invocation, &args, &here);
     }
     invocation.permit(&root, Operation::BeginPlan)?;
-    if !in_git(root.path()) {
-        let wanted = if args.git {
-            Answer::Yes
-        } else {
-            ask("There is no git repository here. Make one?", Answer::No)?
-        };
-        if wanted == Answer::Yes {
-            git(root.path(), &["init", "--quiet"])?;
-            done.push("made a git repository".into());
-            root = StateRoot::for_init(&invocation.env, &here)?;
-        }
+    if !in_git(root.path()) && wishes::repository(&args, audience)? == Answer::Yes {
+        git(root.path(), &["init", "--quiet"])?;
+        done.push("made a git repository".into());
+        root = StateRoot::for_init(&invocation.env, &here)?;
     }
     // All questions come first, so that an interrupt during a question leaves nothing half done.
-    let script = root.home().init_script();
-    let absent = |path: &Path| fs::symlink_metadata(path).is_err();
-    let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);
     let existed: Vec<&str> =
-        MADE.into_iter().filter(|name| !absent(&root.path().join(name))).collect();
+        MADE.into_iter().filter(|name| !is_absent(&root.path().join(name))).collect();
     if !args.fresh {
         restore::refuse_to_lose(invocation, &root)?;
     }
-    if absent(&root.ledger()) || args.fresh {
-        ignore = match (args.no_ignore, args.gitignore) {
-            (true, _) => Ignore::Nothing,
-            (_, true) => Ignore::Shared,
-            _ if !in_git(root.path()) => Ignore::Nothing,
-            _ => match ask(IGNORE_QUESTION, Answer::Yes)? {
-                Answer::Yes => Ignore::Private,
-                Answer::No => Ignore::Nothing,
-            },
-        };
-        with_script = match (absent(&script), args.with_init_script) {
-            (false, _) => Answer::No,
-            (true, true) => Answer::Yes,
-            (true, false) => ask(SCRIPT_QUESTION, Answer::No)?,
-        };
-    }
+    let is_new = is_absent(&root.ledger()) || args.fresh;
+    let wishes = if is_new { Wishes::of(&args, &root, audience)? } else { Wishes::NOTHING };
     let tree = invocation.worktree(&root);
-    let is_new = absent(&root.ledger()) || args.fresh;
-    let offer = match is_new && !args.no_config && absent(&root.home().config()) {
+    let offer = match is_new && !args.no_config && is_absent(&root.home().config()) {
         true => project::offer(&tree, &args, audience)?,
         false => None,
     };
@@ -182,25 +142,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     if created == Created::New {
         done.push(made_words(&existed));
-        match write_ignore_rules(root.path(), ignore) {
-            Ok(written) => done.extend(written),
-            // The ledger exists and works, so a failure here would be misleading.
-            Err(why) => warn(&format!("git will not ignore these files: {why}")),
-        }
-        if with_script == Answer::Yes {
-            let unwritable = |why| Failure::file("write", &script, &why);
-            let made =
-                fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&script);
-            made.and_then(|mut f| f.write_all(INIT_SCRIPT.as_bytes())).map_err(unwritable)?;
-            done.push("wrote harness-init.sh".into());
-        }
-        // A ledger that came with the repository does not become trusted by this, nor do the files
-        // beside it.
-        let made = match with_script {
-            Answer::Yes => WouldRun::init_script(&root),
-            Answer::No => WouldRun::default(),
-        };
-        Trust::grant_made(&invocation.env, &root, &made);
+        wishes.fulfil(&invocation.env, &root, &mut done)?;
         trust::offer_what_was_brought(invocation, &root, audience)?;
     }
     let settled = match offer.filter(|_| created == Created::New) {
@@ -284,14 +226,6 @@ pub(crate) fn made(env: &Environment, root: &StateRoot) {
     }
 }
 
-const IGNORE_QUESTION: &str = "\
-harness keeps its state in harness-tasks.json, harness-progress.txt and .harness/.
-Let git ignore these files (in .git/info/exclude)?";
-
-const SCRIPT_QUESTION: &str = "\
-A script harness-init.sh would run at the start of every session, to install what checks need.
-Write one to fill in?";
-
 const MADE: [&str; 3] = [Home::LEDGER, Home::LOG, Home::MARKER];
 
 fn made_words(existed: &[&str]) -> String {
@@ -345,6 +279,10 @@ fn add_rules(file: &Path) -> io::Result<bool> {
     let added = format!("{glue}# harness\n{}\n", missing.join("\n"));
     folder.open_to_append(name)?.write_all(added.as_bytes())?;
     Ok(true)
+}
+
+fn is_absent(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err()
 }
 
 pub(crate) fn in_git(path: &Path) -> bool {

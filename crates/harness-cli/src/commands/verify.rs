@@ -11,6 +11,7 @@ use harness::{
 use harness_core::{
     Ledger, Receipt, Task, TaskId,
     check::{Verdict, took_too_long},
+    receipt::CheckRecord,
     task::Status,
     variables::Variables,
 };
@@ -175,28 +176,41 @@ fn verify(
         Err(other) => return Err(other.into()),
     };
     answer.duration_ms = Some(checked.record(&check).duration_ms);
-    let aside = receipt.of_no_commit().map(|what| format!("; {what}")).unwrap_or_default();
-    Ok(match checked.verdict {
-        Verdict::Passed => {
-            let changed = task.check() != Some(record.command.as_str());
-            let note = if changed { " (the task has another check now)" } else { "" };
-            let why = format!("{}{note}{aside}", visible(&record.command));
-            Verified { holds: true, ..answer.because("passed", &why) }
-        }
-        Verdict::Red { why } => {
-            let why = format!("{} ({why}{aside})", visible(&record.command));
-            answer.because("red", &why)
-        }
-        Verdict::TimedOut => answer.because("timeout", &took_too_long(record.timeout_seconds)),
-        Verdict::Missing => answer
-            .because("missing", "the check or harness-init.sh cannot be run in a clean checkout"),
-        Verdict::Cancelled => answer.because("stopped", "the check was stopped"),
-    })
+    Ok(answer.judged(task, &receipt, record, checked.verdict))
 }
 
 impl Verified {
     fn because(self, result: &'static str, why: &str) -> Self {
         Self { result, why: why.to_owned(), ..self }
+    }
+
+    /// Sets the result of the check that was run again.
+    fn judged(
+        self,
+        task: &Task,
+        receipt: &Receipt,
+        record: &CheckRecord,
+        verdict: Verdict,
+    ) -> Self {
+        let aside = receipt.of_no_commit().map(|what| format!("; {what}")).unwrap_or_default();
+        match verdict {
+            Verdict::Passed => {
+                let changed = task.check() != Some(record.command.as_str());
+                let note = if changed { " (the task has another check now)" } else { "" };
+                let why = format!("{}{note}{aside}", visible(&record.command));
+                Verified { holds: true, ..self.because("passed", &why) }
+            }
+            Verdict::Red { why } => {
+                let why = format!("{} ({why}{aside})", visible(&record.command));
+                self.because("red", &why)
+            }
+            Verdict::TimedOut => self.because("timeout", &took_too_long(record.timeout_seconds)),
+            Verdict::Missing => self.because(
+                "missing",
+                "the check or harness-init.sh cannot be run in a clean checkout",
+            ),
+            Verdict::Cancelled => self.because("stopped", "the check was stopped"),
+        }
     }
 }
 

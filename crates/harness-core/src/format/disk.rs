@@ -3,17 +3,20 @@
 //! The shapes of a task borrow their texts from the file. A reader that keeps the task copies them,
 //! and one that only displays it does not.
 
+mod head;
+
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeOwned},
 };
 use serde_json::{Value, value::RawValue};
 
+pub(super) use head::{DiskHead, DiskLanding};
+
 use super::error_text;
 use crate::{
-    Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId, flag,
+    Category, CommitId, Epoch, Flag, Timestamp, TreeId, WorkerId, flag,
     id::{IdText, Text},
-    ledger::{Alert, ConcurrencyMode, Gate, Head, LandingEntry, Phase, SessionConfig},
     task::{
         ActiveClaim, CHECK_TIMEOUT_SECONDS, Checkpoint, ErrorEntry, Intent, MAX_ATTEMPTS, Priority,
         Status, Task, TaskCompletion, TaskFailure, TaskSource, TaskState, Validation, Via,
@@ -266,129 +269,6 @@ pub(super) struct DiskSource {
 impl From<DiskSource> for TaskSource {
     fn from(d: DiskSource) -> Self {
         Self { kind: d.kind, path: d.path, key: d.key }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-pub(super) struct DiskHead {
-    created: Option<Timestamp>,
-    session_config: Option<DiskSessionConfig>,
-    session_count: Option<u64>,
-    last_session: Option<Timestamp>,
-    epoch: Option<Epoch>,
-    goal: Option<String>,
-    phases: Option<Vec<DiskPhase>>,
-    needs: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "if_it_fits")]
-    landing: Option<Vec<DiskLanding>>,
-    alerts: Option<Vec<DiskAlert>>,
-    log_tail: Option<Vec<String>>,
-    log_at: Option<u64>,
-}
-
-impl From<DiskHead> for Head {
-    fn from(d: DiskHead) -> Self {
-        let defaults = SessionConfig::default();
-        let config = d.session_config.unwrap_or_default();
-        let log_tail = d.log_tail.filter(|lines| !lines.is_empty());
-        Self {
-            created: d.created,
-            session_config: SessionConfig {
-                concurrency_mode: match config.concurrency_mode {
-                    None | Some(DiskMode::Exclusive) => ConcurrencyMode::Exclusive,
-                    Some(DiskMode::Concurrent) => ConcurrencyMode::Concurrent,
-                },
-                max_tasks_per_session: config
-                    .max_tasks_per_session
-                    .unwrap_or(defaults.max_tasks_per_session),
-                max_sessions: config.max_sessions.unwrap_or(defaults.max_sessions),
-            },
-            session_count: d.session_count.unwrap_or(0),
-            last_session: d.last_session,
-            epoch: d.epoch.unwrap_or_default(),
-            goal: d.goal,
-            phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
-            needs: d.needs.unwrap_or_default(),
-            landing: all(d.landing),
-            alerts: d.alerts.unwrap_or_default().into_iter().map(Into::into).collect(),
-            // Without lines, the position has no meaning and is not written.
-            log_at: log_tail.as_ref().and(d.log_at).unwrap_or(0),
-            log_tail: log_tail.unwrap_or_default(),
-        }
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(expecting = "an object")]
-struct DiskSessionConfig {
-    concurrency_mode: Option<DiskMode>,
-    max_tasks_per_session: Option<i64>,
-    max_sessions: Option<i64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum DiskMode {
-    Exclusive,
-    Concurrent,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct DiskPhase {
-    name: String,
-    gate: Option<DiskGate>,
-    approve: Option<bool>,
-    passed_at: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-pub(super) struct DiskLanding {
-    task: TaskId,
-    epoch: Epoch,
-    onto: Option<CommitId>,
-    commit: Option<CommitId>,
-    green: Option<bool>,
-}
-
-impl From<DiskLanding> for LandingEntry {
-    fn from(d: DiskLanding) -> Self {
-        let DiskLanding { task, epoch, onto, commit, green } = d;
-        Self { task, epoch, onto, commit, green }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct DiskAlert {
-    time: Option<Timestamp>,
-    task: Option<TaskId>,
-    message: String,
-}
-
-impl From<DiskAlert> for Alert {
-    fn from(d: DiskAlert) -> Self {
-        Self { time: d.time.unwrap_or_default(), task: d.task, message: d.message }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct DiskGate {
-    command: String,
-    timeout_seconds: Option<u64>,
-}
-
-impl From<DiskPhase> for Phase {
-    fn from(d: DiskPhase) -> Self {
-        Self {
-            name: d.name,
-            gate: d.gate.map(|g| Gate { command: g.command, timeout_seconds: g.timeout_seconds }),
-            approve: d.approve.unwrap_or(false),
-            passed_at: d.passed_at,
-        }
     }
 }
 

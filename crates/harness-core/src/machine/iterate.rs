@@ -15,6 +15,7 @@ mod limits;
 mod past;
 mod table;
 mod terms;
+mod time;
 
 pub use limits::Purse;
 pub use past::{Cause, Past};
@@ -27,7 +28,7 @@ use crate::{
     command::{Note, OfRun, RunStep},
     ledger::Phase,
     run::{Ending, Owner, StopReason},
-    stop::{Stop, StopDetail},
+    stop::Stop,
 };
 use limits::Agents;
 use past::STARTS_MAX;
@@ -259,65 +260,6 @@ impl Iterate {
 
     fn cancelled(&mut self) -> Step {
         self.stop(StopReason::Cancelled, "stopped by a person")
-    }
-
-    /// Returns whether the time of the attempt is up.
-    fn is_late(&self, now: Timestamp) -> bool {
-        self.rules.until.is_some_and(|until| until <= now)
-    }
-
-    fn time_is_up(&mut self) -> Step {
-        let detail = "The attempt took longer than it may".to_owned();
-        let reason = StopReason::Crashed;
-        let detail = StopDetail::OutOfTime(detail);
-        let stop = Stop { detail, ..Stop::because(reason) };
-        self.commit(State::Stopping(stop), RunStep::Stop(reason))
-    }
-
-    fn wait_for_limit(&mut self, now: Timestamp) -> Step {
-        let until = self.agents.next_free(now);
-        if !self.rules.waits {
-            return self.limit_holds(until);
-        }
-        self.commit(State::Storing(until), RunStep::WaitUntil(Some(until)))
-    }
-
-    fn log_wait(&mut self, until: Timestamp) -> Step {
-        self.warn(State::Telling(until), format!("usage limit: waiting until {until}"))
-    }
-
-    fn limit_holds(&mut self, until: Timestamp) -> Step {
-        self.stop(StopReason::Limit, format!("a usage limit holds until {until}"))
-    }
-
-    fn sleep(&mut self, until: Timestamp) -> Step {
-        let until = [Some(until), self.purse.deadline, self.rules.until].into_iter().flatten();
-        let until = until.min().unwrap_or_default();
-        self.start(State::Sleeping(until), Effect::Sleep { until })
-    }
-
-    fn woke(&mut self, until: Timestamp, kicked: bool) -> Step {
-        match kicked {
-            true => self.agents.believe_none(),
-            false => self.agents.waited(until),
-        }
-        self.commit(State::Waking, RunStep::WaitUntil(None))
-    }
-
-    /// Continues after the row records that the wait is over.
-    fn waked(&mut self, now: Timestamp) -> Step {
-        if self.interrupts > 0 {
-            return self.cancelled();
-        }
-        if self.is_late(now) {
-            return self.time_is_up();
-        }
-        if self.purse.used_up(now).is_some() {
-            return self.spent_up(now);
-        }
-        // If the run was resumed in the middle of a wait, the iteration has not begun in this
-        // process.
-        if self.started == Timestamp::default() { self.take_up(now) } else { self.work(now) }
     }
 
     fn ended(&mut self, now: Timestamp, ended: Ended) -> Step {

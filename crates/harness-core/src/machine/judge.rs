@@ -14,14 +14,17 @@
 //! but the one completion. The attempt machine rolls back and counts attempts.
 
 mod client;
+mod completion;
 mod effect;
 mod finding;
+mod rules;
 mod settings;
 mod tree;
 
 pub use client::{ClientWork, Request, Standing};
 pub use effect::{Effect, Ended};
 pub use finding::{Fault, Finding, NotDone};
+pub use rules::Rules;
 pub use settings::Setting;
 pub use tree::{Around, Before, JudgedTree};
 
@@ -29,41 +32,13 @@ use tree::{Settling, Then};
 
 use super::{Input, Machine, Next};
 use crate::{
-    Command, CommitId, Epoch, Holder, Receipt, Refusal, Task, Timestamp, TreeId,
+    Command, CommitId, Epoch, Holder, Refusal, Task, Timestamp, TreeId,
     agent::StoppedBy,
     check::Baseline,
-    command::{Authority, Complete, Proof, Raise, Renew, Unchecked},
+    command::{Authority, Raise, Renew, Unchecked},
     flag::Flag,
-    protect::Protected,
-    receipt::{self, CheckRecord},
+    receipt::CheckRecord,
 };
-
-/// The strictness of judging. The default is the work tree, after the work, without protected
-/// files.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {
-    /// `true` to judge a clean checkout of the commit. A task may override it.
-    pub clean: bool,
-    /// `true` to run the check before the first attempt too. A task may override it.
-    pub baseline: bool,
-    /// `true` to commit before the check, so that what the repository's hooks make of the work is judged.
-    pub commit_first: bool,
-    /// The files that the work must not touch.
-    pub protected: Protected,
-}
-
-impl Rules {
-    /// Applies the settings of the task itself, which take precedence.
-    #[must_use]
-    pub fn of(self, task: &Task) -> Self {
-        Self {
-            clean: task.validation.clean.unwrap_or(self.clean),
-            baseline: task.validation.baseline.unwrap_or(self.baseline),
-            commit_first: self.commit_first,
-            protected: self.protected,
-        }
-    }
-}
 
 /// The end of a judge.
 #[derive(Debug, Clone, PartialEq)]
@@ -284,60 +259,9 @@ impl Judge {
         self.work == ClientWork::Committed && counts && first && !self.committed_by_us
     }
 
-    /// Records the worker's report if that is allowed. Otherwise the ledger refuses the completion.
-    fn without_check(&mut self) -> Step {
-        match self.unchecked {
-            Unchecked::Allowed => self.record(),
-            Unchecked::Forbidden => self.complete(),
-        }
-    }
-
     fn check(&mut self) -> Step {
         let commit = self.commit.clone().filter(|_| self.rules.clean);
         self.start(State::Checking, Effect::Check { commit })
-    }
-
-    fn record(&mut self) -> Step {
-        let receipt = self.receipt();
-        self.start(State::Recording, Effect::Record(Box::new(receipt)))
-    }
-
-    fn receipt(&self) -> Receipt {
-        Receipt {
-            version: receipt::VERSION,
-            task: self.task.id.clone(),
-            epoch: self.epoch,
-            worker: self.holder.worker.clone(),
-            attempt: self.task.attempts + 1,
-            base: self.task.started_at_commit.clone(),
-            commit: self.commit.clone(),
-            tree: self.tree.clone(),
-            check: self.check.clone(),
-            baseline: self.baseline,
-            protected: self.touched.clone().unwrap_or_default(),
-            uncommitted: Vec::new(),
-            flags: self.flags.clone(),
-            agent: None,
-            iterations: None,
-            tokens: None,
-            cost_usd: None,
-            time: self.now,
-        }
-    }
-
-    fn complete(&mut self) -> Step {
-        let proof = match (&self.check, self.task.check()) {
-            (Some(check), _) => Proof::Passed { command: check.command.clone() },
-            (None, _) => Proof::Word,
-        };
-        let command = Command::Complete(Complete {
-            holder: self.holder.clone(),
-            authority: self.authority,
-            proof,
-            unchecked: self.unchecked,
-            commit: self.commit.clone(),
-        });
-        self.commit(State::Completing, command)
     }
 
     fn ended(&mut self, ended: Ended) -> Step {

@@ -47,17 +47,8 @@ impl<C: Caller> Client<C> {
         self.caller.permit(request.operation()?, request.holder())?;
         let lease_seconds = self.options.lease_seconds;
         let command = match request {
-            Request::GetState => {
-                return Ok(Answer::State(Some(StateView::from(
-                    &Project::open(&self.root)?.snapshot()?,
-                ))));
-            }
-            Request::Status { event_count } => {
-                let status = StatusView::from(&Project::open(&self.root)?.snapshot()?);
-                let count = StatusView::events_wanted(event_count);
-                let events = trajectory::last(&self.root, count).unwrap_or_default();
-                return Ok(Answer::Status(StatusView { events, ..status }));
-            }
+            Request::GetState => return self.state_by_files(),
+            Request::Status { event_count } => return self.status_by_files(event_count),
             Request::TaskClaim(claim) => return self.claim_by_files(&claim),
             Request::TaskComplete(of) => return self.complete_by_files(of),
             Request::PlanImport(text) => return self.import_by_files(&text),
@@ -81,14 +72,8 @@ impl<C: Caller> Client<C> {
             Request::TaskCheckpoint(of) => {
                 let TaskCheckpoint { holder, step, total, description } = of;
                 let tree = None;
-                Command::Checkpoint(AddCheckpoint {
-                    holder,
-                    step,
-                    total,
-                    description,
-                    tree,
-                    lease_seconds,
-                })
+                let added = AddCheckpoint { holder, step, total, description, tree, lease_seconds };
+                Command::Checkpoint(added)
             }
             Request::TaskRenew(holder) => Command::Renew(Renew { holder, lease_seconds }),
             Request::TaskFail(TaskFail { holder, category, message }) => {
@@ -109,6 +94,18 @@ impl<C: Caller> Client<C> {
             }
         };
         Ok(self.apply(command)?.0.try_into()?)
+    }
+
+    fn state_by_files(&self) -> Result<Answer, ClientError> {
+        let ledger = Project::open(&self.root)?.snapshot()?;
+        Ok(Answer::State(Some(StateView::from(&ledger))))
+    }
+
+    fn status_by_files(&self, event_count: Option<u64>) -> Result<Answer, ClientError> {
+        let status = StatusView::from(&Project::open(&self.root)?.snapshot()?);
+        let count = StatusView::events_wanted(event_count);
+        let events = trajectory::last(&self.root, count).unwrap_or_default();
+        Ok(Answer::Status(StatusView { events, ..status }))
     }
 
     pub(super) fn store(&self) -> Result<FileStore, ClientError> {

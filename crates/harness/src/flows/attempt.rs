@@ -17,8 +17,9 @@ use harness::{
 
 use super::{
     Bench, Team,
+    court::setting,
     iterate::{Errand, iterate},
-    judge::{Judge, setting},
+    judge::Judge,
     with_tree,
 };
 

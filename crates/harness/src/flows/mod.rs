@@ -9,6 +9,7 @@ pub mod client_tree;
 mod closed_gate;
 #[doc(hidden)]
 pub mod completion;
+mod court;
 mod failure;
 #[doc(hidden)]
 pub mod gate;

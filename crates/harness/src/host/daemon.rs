@@ -23,10 +23,10 @@ use super::{
     server::{Host, Server, serve},
     socket::Bound,
     vigil::Vigil,
+    workshop::{OwnTree, Workshop},
 };
 use crate::{
     clock::Clock,
-    flows::client_tree::{ClientTree, ForeignTree, Repositories},
     home::Home,
     process::leftovers,
     protocol::Refused,
@@ -83,7 +83,7 @@ pub struct Surroundings {
 
 /// The parts of a daemon beyond the rest of a [`Host`].
 pub struct Daemon {
-    pub(super) worktree: PathBuf,
+    pub(super) workshop: Arc<dyn Workshop>,
     pub(super) surroundings: Surroundings,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) lock_wait: Wait,
@@ -92,7 +92,6 @@ pub struct Daemon {
     /// `true` if no more tasks are given out.
     closing: AtomicBool,
     changed: watch::Sender<()>,
-    repositories: Arc<Repositories>,
     /// The rules of the claims that this daemon made.
     claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
@@ -111,16 +110,25 @@ impl Daemon {
         clock: Arc<dyn Clock>,
         lock_wait: Wait,
     ) -> Self {
-        let repositories = Arc::new(Repositories::recording_in(surroundings.records.clone()));
+        let workshop = Arc::new(OwnTree::new(worktree, surroundings.records.clone()));
+        Self::over(workshop, surroundings, clock, lock_wait)
+    }
+
+    /// Creates a daemon that looks at the work of clients in `workshop`.
+    pub fn over(
+        workshop: Arc<dyn Workshop>,
+        surroundings: Surroundings,
+        clock: Arc<dyn Clock>,
+        lock_wait: Wait,
+    ) -> Self {
         Self {
-            worktree,
+            workshop,
             surroundings,
             clock,
             lock_wait,
             leaving: CancellationToken::new(),
             closing: AtomicBool::new(false),
             changed: watch::Sender::new(()),
-            repositories,
             claimed: Mutex::default(),
             checking: Mutex::default(),
             vigil: Vigil::default(),
@@ -174,25 +182,9 @@ impl Daemon {
         mine.lock_owned().await
     }
 
-    /// Returns the tree of a client: the work tree of the daemon, or the one of its claim. It
-    /// blocks.
-    pub(super) fn tree(
-        &self,
-        root: &Path,
-        claimed: Option<&Path>,
-        filters: Filters,
-    ) -> Result<ClientTree, ForeignTree> {
-        let repositories = Arc::clone(&self.repositories);
-        ClientTree::new(&self.worktree, claimed, root, filters, repositories)
-    }
-
     /// Records git's settings for a new claim before the worker starts. It blocks.
     pub(super) fn record_settings(&self, root: &Path, task: &Task) {
-        let recorded = match self.tree(root, None, Filters::Off) {
-            Ok(tree) => tree.record_settings(task).map_err(|why| why.to_string()),
-            Err(why) => Err(why.to_string()),
-        };
-        if let Err(why) = recorded {
+        if let Err(why) = self.workshop.record_settings(root, task) {
             let text = format!("git's settings were not recorded for {}: {why}", task.id);
             (self.surroundings.warn)(&text);
         }

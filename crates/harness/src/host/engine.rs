@@ -51,8 +51,13 @@ impl Engine<Writer> {
         idle: Option<Duration>,
         asked: impl Future<Output = ()>,
     ) -> io::Result<Ended> {
-        let host = self.host(service, Duty::Daemon(Arc::clone(daemon)), None);
-        serve_alone(bound, host, daemon, idle, asked).await
+        serve_alone(bound, self.daemon_host(service, daemon), daemon, idle, asked).await
+    }
+
+    /// Returns the host of a daemon, which [answers](Host::answer) requests that came without a
+    /// socket.
+    pub fn daemon_host(&self, service: Service, daemon: &Arc<Daemon>) -> Host {
+        self.host(service, Duty::Daemon(Arc::clone(daemon)), None)
     }
 
     fn host(&self, service: Service, duty: Duty, workspace: Option<Arc<dyn Workspace>>) -> Host {

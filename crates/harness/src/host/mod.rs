@@ -18,12 +18,14 @@ pub mod server;
 pub mod socket;
 mod verbs;
 mod vigil;
+mod workshop;
 
 pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, MayRun, Settings, Surroundings, serve_alone};
 pub use engine::Service;
 pub use instance::wait_until_gone;
 pub use server::{Duty, Host, Server, serve};
+pub use workshop::Workshop;
 
 /// The line that a daemon writes to standard output when it listens.
 pub const READY: &str = "ready";

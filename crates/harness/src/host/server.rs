@@ -4,7 +4,7 @@
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -34,7 +34,7 @@ use crate::{
     agent::Desk,
     hub::Hub,
     process::{Redactor, ancestry::Peer},
-    protocol::{Call, LINE_BYTES_MAX, Refused, Request, Verb},
+    protocol::{Answer, Call, LINE_BYTES_MAX, Refused, Request, Verb},
     store::Writer,
     workspace::Workspace,
 };
@@ -67,6 +67,26 @@ pub struct Host {
     pub secrets: Redactor,
     /// `[tasks] agents_may_add`.
     pub adding: Adding,
+}
+
+impl Host {
+    /// Answers one request of `peer`: everything that the socket does except `subscribe`, which has
+    /// no single answer. A peer that acts in a lesser role declares it with `as`.
+    pub async fn answer(&self, peer: &Peer, call: &Call) -> Result<Answer, Refused> {
+        self.expect_own_root(call)?;
+        let peer = match call.speaks_as()? {
+            None => peer.clone(),
+            Some(role) => peer.clone().at_most(role),
+        };
+        verbs::handle(self, &peer, call).await
+    }
+
+    fn expect_own_root(&self, call: &Call) -> Result<(), Refused> {
+        match call.root()? {
+            Some(root) if Path::new(&root) != self.root => Err(another_root(&self.root)),
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 /// The purpose of a host.
@@ -253,11 +273,7 @@ impl Client {
     }
 
     async fn handle(&self, host: &Host, call: &Call) -> Handled {
-        if let Some(root) = call.root()?
-            && std::path::Path::new(&root) != host.root
-        {
-            return Err(another_root(&host.root));
-        }
+        host.expect_own_root(call)?;
         if matches!(host.duty, Duty::Daemon(_)) && !self.bound.can_be_found() {
             // Its root is gone, and another may be in its place. The next daemon may start before
             // this one has ended.
@@ -265,26 +281,17 @@ impl Client {
             self.stranded.cancel();
             return Err(another_root(&host.root));
         }
-        let peer = self.peer(host, call)?;
-        let verb = call.verb()?;
+        let peer = self.peer.get_or_init(|| Peer::of(self.pid, &host.root));
+        let verb = call.verb();
         tokio::select! {
-            answer = verbs::handle(host, &peer, call) => answer,
-            () = self.gone(), if verb.waits() => {
+            answer = host.answer(peer, call) => answer,
+            () = self.gone(), if verb.as_ref().is_ok_and(|verb| verb.waits()) => {
                 Err(Refused::new(Code::Stopped, "The client is gone"))
             }
-            () = self.stop.cancelled(), if verb == Verb::Ask => {
+            () = self.stop.cancelled(), if verb == Ok(Verb::Ask) => {
                 Err(Refused::new(Code::Stopped, "Session aborted"))
             }
         }
-    }
-
-    /// Returns the peer. A client that acts in a lesser role declares it with `as`.
-    fn peer(&self, host: &Host, call: &Call) -> Result<Peer, Refused> {
-        let peer = self.peer.get_or_init(|| Peer::of(self.pid, &host.root)).clone();
-        Ok(match call.speaks_as()? {
-            None => peer,
-            Some(role) => peer.at_most(role),
-        })
     }
 
     async fn answer(&mut self, answer: Handled) -> io::Result<()> {

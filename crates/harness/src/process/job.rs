@@ -4,33 +4,25 @@
 //! its output is not read. All state is in the handle, so cancelling a `next` in a `select!` loses
 //! nothing, and dropping the handle ends the tree.
 
+mod control;
 mod error;
 mod spec;
 mod state;
 
 use std::{
-    io,
     path::PathBuf,
     time::{Duration, SystemTime},
 };
 
 use harness_core::agent::StoppedBy;
-use tokio::{
-    io::{AsyncWriteExt as _, Interest},
-    net::UnixStream,
-    task::JoinHandle,
-    time::Instant,
-};
+use tokio::{net::UnixStream, task::JoinHandle, time::Instant};
 
 pub use error::{JobStartError, JobWarning};
 pub use spec::{Limits, Spec, Stdin};
 pub use state::{Finished, JobEvent, JobExit, JobState};
 
 use super::{
-    guard::{
-        Label,
-        wire::{self, Launch, LineBuffer, Report, Stop},
-    },
+    guard::{Label, wire::LineBuffer},
     leftovers::{self, Process, Record},
     pipes::{Pipes, Ready},
     spawner::{self, GuardProcess, Started},
@@ -140,38 +132,6 @@ impl Job {
         Ok(job)
     }
 
-    async fn launch(
-        &mut self,
-        launch: &Launch,
-        streams: [std::os::fd::OwnedFd; 3],
-    ) -> Result<u32, JobStartError> {
-        let line = wire::line(launch).map_err(JobStartError::Io)?;
-        let send = || wire::send_with_streams(&self.control, &line, &streams);
-        let sent = self.control.async_io(Interest::WRITABLE, send).await;
-        let sent = sent.map_err(JobStartError::Guard)?;
-        // From here on, only the agent has its ends: our pipes end when its side does.
-        drop(streams);
-        self.control.write_all(&line[sent..]).await.map_err(JobStartError::Guard)?;
-        loop {
-            if let Some(report) = self.reports.pop().map_err(JobStartError::Guard)? {
-                return match report {
-                    Report::Started { pid } => Ok(pid),
-                    Report::Refused { what, errno } => {
-                        self.forget();
-                        Err(JobStartError::refused(what, errno, launch))
-                    }
-                    Report::Exited { .. } | Report::Cleared { .. } => {
-                        Err(JobStartError::Guard(io::ErrorKind::InvalidData.into()))
-                    }
-                };
-            }
-            self.control.readable().await.map_err(JobStartError::Guard)?;
-            if self.receive().map_err(JobStartError::Guard)? == Line::Ended {
-                return Err(JobStartError::Guard(io::ErrorKind::UnexpectedEof.into()));
-            }
-        }
-    }
-
     /// Returns the state as of the last [`Job::next`].
     #[must_use]
     pub fn state(&self) -> &JobState {
@@ -271,14 +231,6 @@ impl Job {
         self.overdue_at = self.overdue_at.or(at);
     }
 
-    fn tell(&self, grace: Duration) {
-        let grace_milliseconds = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        if let Ok(line) = wire::line(&Stop { grace_milliseconds }) {
-            // The socket's buffer holds thousands of these. A guard that is gone needs none.
-            let _ = self.control.try_write(&line);
-        }
-    }
-
     fn deadline(&self) -> Option<Instant> {
         let at = self.limits.timeout.and_then(|limit| self.started.checked_add(limit));
         at.filter(|_| self.stopped_by.is_none() && self.exit.is_none())
@@ -341,50 +293,6 @@ impl Job {
         None
     }
 
-    fn hear(&mut self) {
-        let received = self.receive();
-        loop {
-            match self.reports.pop() {
-                Ok(Some(Report::Exited { code, signal })) => {
-                    self.exit = Some(JobExit::of(code, signal));
-                    self.expect_end();
-                }
-                Ok(Some(Report::Cleared { left })) => {
-                    self.left = Some(left);
-                    return;
-                }
-                Ok(Some(Report::Started { .. } | Report::Refused { .. })) => {}
-                Ok(None) => break,
-                Err(_) => return self.replace_guard(),
-            }
-        }
-        if !matches!(received, Ok(Line::Open)) {
-            self.replace_guard();
-        }
-    }
-
-    /// Does the work of a guard that is gone or unresponsive, as well as possible.
-    fn replace_guard(&mut self) {
-        if self.sweep.is_some() {
-            return;
-        }
-        if let Some(guard) = &self.guard {
-            guard.kill();
-        }
-        let id = self.id.clone();
-        self.sweep = Some(tokio::task::spawn_blocking(move || leftovers::end_job(&id)));
-    }
-
-    fn receive(&mut self) -> io::Result<Line> {
-        let mut bytes = [0; 4096];
-        match self.control.try_read(&mut bytes) {
-            Ok(0) => Ok(Line::Ended),
-            Ok(count) => self.reports.push(&bytes[..count]).map(|()| Line::Open),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Line::Open),
-            Err(e) => Err(e),
-        }
-    }
-
     fn finish(&mut self, left: Vec<u32>) {
         if left.is_empty() {
             self.forget();
@@ -420,12 +328,6 @@ impl Drop for Job {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Line {
-    Open,
-    Ended,
-}
-
 impl Patience {
     fn from(stall: Option<Duration>, now: Instant) -> Patience {
         stall.and_then(|stall| now.checked_add(stall)).map_or(Patience::Endless, Patience::Until)
@@ -448,33 +350,4 @@ async fn swept(sweep: Option<&mut JoinHandle<leftovers::Ended>>) -> leftovers::E
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-
-    /// The guard is stopped at once, so the order is never answered.
-    #[tokio::test]
-    async fn a_guard_that_never_reports_a_start_does_not_hang_the_job() {
-        let (control, silent) = std::os::unix::net::UnixStream::pair().unwrap();
-        let started = Started { control, guard: None, is_first_unguarded: false };
-        let timeout = Some(Duration::from_millis(50));
-        let spec = Spec {
-            program: "true".into(),
-            args: Vec::new(),
-            directory: "/".into(),
-            environment: Vec::new(),
-            stdin: Stdin::Null,
-            limits: Limits { timeout, ..Limits::default() },
-            label: "test".to_owned(),
-            records: None,
-        };
-        let mut job = Job::under(started, "a-job-of-nobody".to_owned(), spec).await.unwrap();
-        assert_eq!(*job.state(), JobState::Pending);
-        let finished = job.wait_for_end().await.unwrap();
-        assert_eq!(finished.exit, JobExit::Unknown);
-        assert_eq!(finished.stopped_by, Some(StoppedBy::Timeout));
-        assert_eq!(finished.left, [0; 0]);
-        drop(silent);
-    }
-}
+mod tests;

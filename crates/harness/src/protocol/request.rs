@@ -1,9 +1,11 @@
 //! The requests of a client.
 
+mod wire;
+
 use std::time::Duration;
 
 use harness_core::{
-    Category, Epoch, Holder, TaskId, WorkerId,
+    Category, Holder, TaskId, WorkerId,
     command::{Add, Authority, Edit, ImportMode},
     machine::judge::ClientWork,
     role::Operation,
@@ -28,15 +30,15 @@ pub enum Request {
     PlanImport(PlanText),
     PlanReset,
     TaskClaim(TaskClaim),
-    TaskAdd(#[serde(serialize_with = "add")] Add),
-    TaskEdit(#[serde(serialize_with = "edit")] Edit),
+    TaskAdd(#[serde(serialize_with = "wire::add")] Add),
+    TaskEdit(#[serde(serialize_with = "wire::edit")] Edit),
     TaskRemove {
         task_id: TaskId,
     },
     TaskRetry(TaskReason),
     TaskRelease(TaskReason),
     TaskCheckpoint(TaskCheckpoint),
-    TaskRenew(#[serde(serialize_with = "holder")] Holder),
+    TaskRenew(#[serde(serialize_with = "wire::holder")] Holder),
     TaskComplete(TaskComplete),
     TaskFail(TaskFail),
     Ask(Inquiry),
@@ -139,7 +141,7 @@ pub struct TaskReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskCheckpoint {
     /// The holder of the claim.
-    #[serde(flatten, serialize_with = "holder")]
+    #[serde(flatten, serialize_with = "wire::holder")]
     pub holder: Holder,
     /// The number of the step, from 1.
     pub step: u32,
@@ -164,7 +166,7 @@ impl Serialize for TaskComplete {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Wire<'a> {
-            #[serde(flatten, serialize_with = "holder")]
+            #[serde(flatten, serialize_with = "wire::holder")]
             holder: &'a Holder,
             #[serde(skip_serializing_if = "Option::is_none")]
             force: Option<bool>,
@@ -187,7 +189,7 @@ impl Serialize for TaskComplete {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskFail {
     /// The holder of the claim.
-    #[serde(flatten, serialize_with = "holder")]
+    #[serde(flatten, serialize_with = "wire::holder")]
     pub holder: Holder,
     /// The kind of failure.
     pub category: Category,
@@ -330,118 +332,4 @@ impl Request {
             _ => None,
         }
     }
-}
-
-impl Verb {
-    /// Returns the operation of a request whose fields cannot be parsed, or do not matter.
-    pub fn operation(self) -> Operation {
-        use Operation as O;
-        match self {
-            Self::Ping
-            | Self::GetState
-            | Self::Status
-            | Self::Questions
-            | Self::Subscribe
-            // The fields name the operation.
-            | Self::May => O::Look,
-            Self::PlanImport => O::BeginPlan,
-            Self::PlanReset => O::ResetPlan,
-            Self::TaskClaim => O::Claim,
-            Self::TaskAdd => O::Add,
-            Self::TaskEdit => O::Edit,
-            Self::TaskRemove => O::Remove,
-            Self::TaskRetry => O::Retry,
-            Self::TaskRelease => O::Release,
-            Self::TaskCheckpoint => O::Checkpoint,
-            Self::TaskRenew => O::Renew,
-            Self::TaskComplete => O::Complete,
-            Self::TaskFail => O::Fail,
-            Self::Ask => O::Ask,
-            Self::Reply => O::Reply,
-            Self::Send => O::Send,
-            Self::Ack => O::Acknowledge,
-            Self::Kick => O::Kick,
-            Self::Abort => O::Abort,
-            Self::Shutdown => O::Shutdown,
-            // A starting run sends it.
-            Self::Yield => O::Run,
-        }
-    }
-}
-
-/// The fields of a task under their names on the wire. The host determines the author.
-#[derive(Serialize)]
-struct EditFields<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    depends_on: Option<&'a Vec<TaskId>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    validate: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeout: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    clean: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    baseline: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempt_timeout: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_attempts: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cleanup: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task_id: Option<&'a TaskId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a TaskId>,
-}
-
-fn edit_fields(of: &Edit) -> EditFields<'_> {
-    EditFields {
-        priority: of.priority.as_ref(),
-        depends_on: of.depends_on.as_ref(),
-        validate: of.validation_command.as_ref(),
-        timeout: of.validation_timeout_seconds,
-        clean: of.validation_clean,
-        baseline: of.validation_baseline,
-        attempt_timeout: of.attempt_timeout_seconds,
-        max_attempts: of.max_attempts,
-        cleanup: of.cleanup.as_ref(),
-        instructions: of.instructions.as_ref(),
-        role: of.role.as_ref(),
-        phase: of.phase.as_ref(),
-        task_id: None,
-        title: None,
-        id: None,
-    }
-}
-
-fn add<S: Serializer>(of: &Add, s: S) -> Result<S::Ok, S::Error> {
-    let fields = edit_fields(&of.fields);
-    EditFields { title: Some(&of.title), id: of.id.as_ref(), ..fields }.serialize(s)
-}
-
-fn edit<S: Serializer>(of: &Edit, s: S) -> Result<S::Ok, S::Error> {
-    let fields = edit_fields(of);
-    EditFields { task_id: Some(&of.task), title: of.title.as_ref(), ..fields }.serialize(s)
-}
-
-fn holder<S: Serializer>(holder: &Holder, s: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Wire<'a> {
-        task_id: &'a TaskId,
-        worker_id: &'a WorkerId,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        epoch: Option<Epoch>,
-    }
-    let Holder { task, worker, epoch } = holder;
-    Wire { task_id: task, worker_id: worker, epoch: *epoch }.serialize(s)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use harness_core::role::Operation;
+
 macro_rules! verbs {
     ($($(#[doc = $doc:literal])+ $name:ident: $word:literal;)+) => {
         /// The verb of a request.
@@ -124,6 +126,43 @@ impl Verb {
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+impl Verb {
+    /// Returns the operation of a request whose fields cannot be parsed, or do not matter.
+    pub fn operation(self) -> Operation {
+        use Operation as O;
+        match self {
+            Self::Ping
+            | Self::GetState
+            | Self::Status
+            | Self::Questions
+            | Self::Subscribe
+            // The fields name the operation.
+            | Self::May => O::Look,
+            Self::PlanImport => O::BeginPlan,
+            Self::PlanReset => O::ResetPlan,
+            Self::TaskClaim => O::Claim,
+            Self::TaskAdd => O::Add,
+            Self::TaskEdit => O::Edit,
+            Self::TaskRemove => O::Remove,
+            Self::TaskRetry => O::Retry,
+            Self::TaskRelease => O::Release,
+            Self::TaskCheckpoint => O::Checkpoint,
+            Self::TaskRenew => O::Renew,
+            Self::TaskComplete => O::Complete,
+            Self::TaskFail => O::Fail,
+            Self::Ask => O::Ask,
+            Self::Reply => O::Reply,
+            Self::Send => O::Send,
+            Self::Ack => O::Acknowledge,
+            Self::Kick => O::Kick,
+            Self::Abort => O::Abort,
+            Self::Shutdown => O::Shutdown,
+            // A starting run sends it.
+            Self::Yield => O::Run,
+        }
     }
 }
 

@@ -11,18 +11,19 @@ use std::{
 };
 
 use harness_core::{
-    Change, Command, Fact, Ledger, Timestamp, decide,
+    Change, Command, Fact, Ledger, Timestamp,
     format::{self, Document, FormatError, Key},
     ledger::Head,
 };
 
 use super::{
-    Applied, Store, StoreError, alive,
+    Applied, Store, StoreError,
     disk::{Disk, File, RealDisk},
     edits::InDoubt,
-    journal::{self, Journal, Made},
+    journal::{Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
+    transaction::writable,
     version::{Backup, Freshness, Known, Lost},
 };
 use crate::home::{Home, Outside, outside};
@@ -222,7 +223,7 @@ impl FileStore {
 
     /// Makes `known` equal to the current file. Edits by hand are respected. A file that is
     /// missing, or no longer JSON, is replaced by the newest version that is left.
-    fn refresh(&mut self, now: Timestamp) -> Result<Freshness, StoreError> {
+    pub(super) fn refresh(&mut self, now: Timestamp) -> Result<Freshness, StoreError> {
         let identity = self.disk.identity(File::Ledger)?;
         if identity.is_some() && self.known.as_ref().is_some_and(|k| k.identity == identity) {
             return Ok(Freshness::AsKnown);
@@ -262,39 +263,6 @@ impl FileStore {
             Locking::Held(_) | Locking::HeldElsewhere => true,
             Locking::Each(_) | Locking::Elsewhere => false,
         }
-    }
-
-    /// Decides all commands on one working copy. `known` is taken out. It comes back only when the
-    /// file contains the result.
-    fn decide(
-        &mut self,
-        now: Timestamp,
-        commands: &[Command],
-        applied: &mut Applied,
-        known: &mut Known,
-        made: &mut Made,
-    ) -> Result<Touched, StoreError> {
-        let mut touched = Touched::Nothing;
-        if commands.iter().any(|c| matches!(c, Command::Claim(_) | Command::Upkeep)) {
-            let alive = alive::among(&self.root, &known.ledger, now);
-            known.ledger.set_alive(alive);
-        }
-        for (n, command) in commands.iter().enumerate() {
-            match decide(&known.ledger, now, command) {
-                Ok(change) => {
-                    if !change.is_empty() {
-                        let archived = self.put_in(now, &change, known)?;
-                        applied.archived.extend(archived.map(|path| (n, path)));
-                        made.touched.note(&change);
-                        touched = Touched::Ledger;
-                    }
-                    applied.facts.extend(change.facts);
-                    applied.replies.push(Ok(change.reply));
-                }
-                Err(refusal) => applied.replies.push(Err(refusal)),
-            }
-        }
-        Ok(touched)
     }
 
     /// Returns the path of the archived ledger, if the change discards it.
@@ -359,75 +327,6 @@ impl FileStore {
         }
         Ok(warnings)
     }
-
-    fn transaction(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
-        let mut applied =
-            Applied { warnings: std::mem::take(&mut self.warnings), ..Applied::default() };
-        let held = self.enter(&mut applied.warnings)?;
-        let freshness = self.refresh(now)?;
-        if let Some(known) = &self.known {
-            writable(&known.ledger)?;
-        }
-        let Some(mut known) = self.known.take() else {
-            return Err(StoreError::NoLedger { root: self.root.clone() });
-        };
-        let (mut anew, raised) = self.report(freshness, &known.ledger);
-        anew.extend(self.files_anew(&mut known)?);
-        self.finish_log(known.ledger.head())?;
-        if !anew.is_empty() || !raised.is_empty() {
-            known = self.put_back(now, known, anew, &raised, &mut applied)?;
-        }
-        let restored = applied.facts.len();
-        let before = self.disk.journals().then(|| known.state());
-        let mut made = Made { before, ..Made::default() };
-        let touched = self.decide(now, commands, &mut applied, &mut known, &mut made)?;
-        match touched {
-            Touched::Ledger => {}
-            Touched::Nothing => {
-                self.known = Some(known);
-                self.tell_trajectory(now, restored, &mut applied);
-                return Ok(applied);
-            }
-        }
-        let session = known.ledger.head().session_count;
-        let lines = applied.facts[restored..].iter().filter_map(|f| f.log_line(now, session));
-        let lines = lines.map(|l| l.to_string()).collect();
-        self.end_log_line()?;
-        known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
-        if self.disk.journals() {
-            made.receipts =
-                journal::receipts_of(&*self.disk, &known.ledger, &applied.facts[restored..])?;
-        }
-        if held.as_ref().is_some_and(|h| !h.still_held()) {
-            return Err(StoreError::LockLost);
-        }
-        let warnings = self.write(known, made, Backup::Keep)?;
-        applied.warnings.extend(warnings);
-        drop(held);
-        let told = applied.facts.len();
-        self.tell_trajectory(now, told, &mut applied);
-        Ok(applied)
-    }
-
-    /// Appends the first `count` facts to the trajectory. The others changed nothing.
-    fn tell_trajectory(&self, now: Timestamp, count: usize, applied: &mut Applied) {
-        let mut lines = String::new();
-        for fact in &applied.facts[..count] {
-            lines.push_str(&fact.trajectory(now).to_string());
-            lines.push('\n');
-        }
-        if lines.is_empty() {
-            return;
-        }
-        let told = self.disk.ensure_home();
-        let told = told.and_then(|()| log_tail::end_line(&*self.disk, File::Trajectory));
-        let told = told.and_then(|_| self.disk.append(File::Trajectory, lines.as_bytes()));
-        if let Err(e) = told {
-            applied
-                .warnings
-                .push(format!("the change was made, but not added to the trajectory: {e}"));
-        }
-    }
 }
 
 impl Store for FileStore {
@@ -458,18 +357,6 @@ impl Store for FileStore {
             None => Err(StoreError::NoLedger { root: self.root.clone() }),
         }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Touched {
-    Nothing,
-    Ledger,
-}
-
-/// Returns an error if the ledger names a feature that this version does not know.
-fn writable(ledger: &Ledger) -> Result<(), StoreError> {
-    let features: Vec<String> = ledger.head().unknown_needs().map(str::to_owned).collect();
-    if features.is_empty() { Ok(()) } else { Err(StoreError::Needs { features }) }
 }
 
 /// Formats a time for a file name.

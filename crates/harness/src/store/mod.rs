@@ -14,9 +14,11 @@ mod look;
 mod observer;
 mod receipts;
 mod redacted;
+mod repair;
 mod restore;
 mod runs;
 mod stores;
+mod transaction;
 mod version;
 mod witness;
 mod writer;
@@ -38,7 +40,7 @@ pub use observer::{Observer, Observers, Transaction};
 pub use receipts::{receipt, record};
 #[doc(hidden)]
 pub use redacted::{Redacted, redacted, refused, secret_in};
-pub use restore::{Fresh, Restored};
+pub use repair::{Fresh, Restored};
 #[cfg(feature = "sqlite")]
 pub use runs::RunStore;
 #[doc(hidden)]

@@ -6,7 +6,7 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, SyncSender, TrySendError},
     },
     thread::{self, JoinHandle},
@@ -26,9 +26,24 @@ const BATCH: usize = 256;
 
 /// Sends commands to the writer thread. When it is dropped, the writer finishes the waiting
 /// requests and ends. For an example see [`FileStore`](super::FileStore).
-pub struct Writer {
-    requests: Option<SyncSender<Request>>,
-    thread: Option<JoinHandle<()>>,
+pub struct Writer(Hand);
+
+/// The executor of requests.
+enum Hand {
+    Thread { requests: Option<SyncSender<Request>>, thread: Option<JoinHandle<()>> },
+    Caller(Box<Mutex<dyn Handle>>),
+}
+
+/// A store with its clock and observers.
+struct Owned<S> {
+    store: S,
+    clock: Arc<dyn Clock>,
+    observers: Observers,
+}
+
+/// Handles requests, whatever the type of the store is.
+trait Handle: Send {
+    fn handle(&mut self, batch: Batch);
 }
 
 enum Request {
@@ -92,14 +107,37 @@ impl Writer {
         observers: Observers,
     ) -> std::io::Result<Self> {
         let (sender, requests) = mpsc::sync_channel(QUEUE);
+        let mut owned = Owned { store, clock, observers };
         let thread = thread::Builder::new()
             .name("harness-writer".into())
-            .spawn(move || write_all(store, &*clock, &observers, &requests))?;
-        Ok(Self { requests: Some(sender), thread: Some(thread) })
+            .spawn(move || write_all(&mut owned, &requests))?;
+        Ok(Self(Hand::Thread { requests: Some(sender), thread: Some(thread) }))
     }
 
-    fn requests(&self) -> Result<&SyncSender<Request>, WriterError> {
-        self.requests.as_ref().ok_or(WriterError::Ended)
+    /// Returns a writer without a thread, which handles each request while its caller waits. It is
+    /// for simulated time, which must not pass while a thread writes.
+    pub fn without_thread(
+        store: impl Store + 'static,
+        clock: Arc<dyn Clock>,
+        observers: Observers,
+    ) -> Self {
+        Self(Hand::Caller(Box::new(Mutex::new(Owned { store, clock, observers }))))
+    }
+
+    /// Passes a request on. It blocks while too many wait.
+    fn give(&self, request: Request) -> Result<(), WriterError> {
+        match &self.0 {
+            Hand::Thread { requests, .. } => {
+                let requests = requests.as_ref().ok_or(WriterError::Ended)?;
+                requests.send(request).map_err(|_| WriterError::Ended)
+            }
+            Hand::Caller(owned) => {
+                let mut batch = Batch::default();
+                batch.add(request);
+                owned.lock().unwrap_or_else(PoisonError::into_inner).handle(batch);
+                Ok(())
+            }
+        }
     }
 
     /// Blocks until the command is durable or refused. Async code uses
@@ -108,7 +146,7 @@ impl Writer {
         let (answer, answered) = mpsc::sync_channel(1);
         let request =
             Request::Write { command: Box::new(command), answer: Return::Blocking(answer) };
-        self.requests()?.send(request).map_err(|_| WriterError::Ended)?;
+        self.give(request)?;
         plain(answered.recv().ok()).map(|written| written.reply)
     }
 
@@ -146,7 +184,7 @@ impl Writer {
     ) -> Result<T, WriterError> {
         let (answer, answered) = mpsc::sync_channel(1);
         let look = Request::Look(Box::new(move |ledger| _ = answer.send(ledger.map(look))));
-        self.requests()?.send(look).map_err(|_| WriterError::Ended)?;
+        self.give(look)?;
         seen(answered.recv().ok())
     }
 
@@ -154,12 +192,14 @@ impl Writer {
     /// writes nothing else.
     pub fn settle(&self) -> Result<(), WriterError> {
         let (answer, answered) = mpsc::sync_channel(1);
-        self.requests()?.send(Request::Settle(answer)).map_err(|_| WriterError::Ended)?;
+        self.give(Request::Settle(answer))?;
         answered.recv().map_err(|_| WriterError::Ended)?.map_err(WriterError::Store)
     }
 
     async fn send_async(&self, request: Request) -> Result<(), WriterError> {
-        let requests = self.requests()?;
+        let Hand::Thread { requests: Some(requests), .. } = &self.0 else {
+            return self.give(request);
+        };
         match requests.try_send(request) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(_)) => Err(WriterError::Ended),
@@ -192,20 +232,16 @@ fn seen<T>(answer: Option<Result<T, StoreError>>) -> Result<T, WriterError> {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.requests = None;
-        if let Some(thread) = self.thread.take() {
+        let Hand::Thread { requests, thread } = &mut self.0 else { return };
+        *requests = None;
+        if let Some(thread) = thread.take() {
             // A panic of the thread was printed there. Repeating it here could hide the first one.
             let _ = thread.join();
         }
     }
 }
 
-fn write_all(
-    mut store: impl Store,
-    clock: &dyn Clock,
-    observers: &Observers,
-    requests: &Receiver<Request>,
-) {
+fn write_all(owned: &mut impl Handle, requests: &Receiver<Request>) {
     while let Ok(first) = requests.recv() {
         let mut batch = Batch::default();
         batch.add(first);
@@ -214,10 +250,17 @@ fn write_all(
         {
             batch.add(next);
         }
+        owned.handle(batch);
+    }
+}
+
+impl<S: Store> Handle for Owned<S> {
+    fn handle(&mut self, batch: Batch) {
+        let Self { store, clock, observers } = self;
         if !batch.commands.is_empty() || !batch.settles.is_empty() {
             let applied = store.apply(clock.now(), &batch.commands);
             if let Ok(applied) = &applied {
-                observers.committed(&Transaction::new(&mut store, applied));
+                observers.committed(&Transaction::new(store, applied));
             }
             answer(batch.answers, batch.settles, applied);
         }

@@ -4,8 +4,10 @@
 //! them at every turn, so most take no lock, repair nothing and start nothing. `claim` and `renew`
 //! change the ledger as any worker does.
 
+mod answer;
 mod binding;
 mod claim;
+mod kind;
 mod objective;
 mod outlook;
 mod payload;
@@ -28,10 +30,12 @@ use std::{
 };
 
 use harness::{ClientError, workspace::glance};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::{
+    answer::{Answer, Ending},
     binding::{Binding, Pursuit},
+    kind::Hook,
     payload::Payload,
     project::{Marker, Project},
 };
@@ -41,7 +45,6 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::Invocation,
-    paint::visible,
     root::{LEDGER, StateRoot},
     trust::Trust,
 };
@@ -87,20 +90,6 @@ pub(crate) struct Args {
     words: Vec<OsString>,
 }
 
-/// The hooks that can be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hook {
-    Stop,
-    SessionStart,
-    TeammateIdle,
-    SubagentStop,
-    SelfReflect,
-    PreCompact,
-    Prompt,
-    Claim,
-    Renew,
-}
-
 /// The sessions that a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Audience {
@@ -128,121 +117,6 @@ impl Audience {
                 is_named || binds(env) || binding == Some(Binding::Ledger)
             }
         }
-    }
-}
-
-impl Hook {
-    const ALL: [Self; 9] = [
-        Self::Stop,
-        Self::SessionStart,
-        Self::TeammateIdle,
-        Self::SubagentStop,
-        Self::SelfReflect,
-        Self::PreCompact,
-        Self::Prompt,
-        Self::Claim,
-        Self::Renew,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::SessionStart => "session-start",
-            Self::TeammateIdle => "teammate-idle",
-            Self::SubagentStop => "subagent-stop",
-            Self::SelfReflect => "self-reflect",
-            Self::PreCompact => "pre-compact",
-            Self::Prompt => "prompt",
-            Self::Claim => "claim",
-            Self::Renew => "renew",
-        }
-    }
-
-    /// Returns whether the supervisor of an agent that harness started decides this itself.
-    const fn is_supervisors(self) -> bool {
-        match self {
-            Self::Stop
-            | Self::SubagentStop
-            | Self::TeammateIdle
-            | Self::SelfReflect
-            | Self::Prompt => true,
-            Self::SessionStart | Self::PreCompact | Self::Claim | Self::Renew => false,
-        }
-    }
-
-    /// Returns whether a script calls it and needs an answer in any case.
-    const fn is_tool(self) -> bool {
-        match self {
-            Self::Claim | Self::Renew => true,
-            Self::Stop
-            | Self::SessionStart
-            | Self::TeammateIdle
-            | Self::SubagentStop
-            | Self::SelfReflect
-            | Self::PreCompact
-            | Self::Prompt => false,
-        }
-    }
-
-    /// Returns the file without which it is silent.
-    const fn marker(self) -> Option<&'static str> {
-        match self {
-            Self::Prompt | Self::Claim | Self::Renew => None,
-            Self::SelfReflect => Some(project::REFLECT),
-            Self::Stop
-            | Self::SessionStart
-            | Self::TeammateIdle
-            | Self::SubagentStop
-            | Self::PreCompact => Some(project::ACTIVE),
-        }
-    }
-}
-
-/// The answer of a hook, and whether the agent may do what it was about to do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Answer {
-    stdout: String,
-    stderr: String,
-    ending: Ending,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Ending {
-    #[default]
-    Done,
-    /// Exit code 2, by which agents learn that they must go on, with the reason on standard error.
-    GoOn,
-}
-
-impl Ending {
-    const fn exit_code(self) -> ExitCode {
-        match self {
-            Self::Done => ExitCode::Done,
-            // Agents define this number. It does not mean wrong usage here.
-            Self::GoOn => ExitCode::Usage,
-        }
-    }
-}
-
-impl Answer {
-    fn silent() -> Self {
-        Self::default()
-    }
-
-    fn json(document: &Value) -> Self {
-        Self { stdout: format!("{document}\n"), ..Self::default() }
-    }
-
-    fn block(reason: &str) -> Self {
-        Self::json(&json!({ "decision": "block", "reason": reason }))
-    }
-
-    fn go_on(reason: &str) -> Self {
-        Self { stderr: format!("{reason}\n"), ending: Ending::GoOn, ..Self::default() }
-    }
-
-    fn warn(self, text: &str) -> Self {
-        Self { stderr: format!("{}HARNESS: WARN {}\n", self.stderr, visible(text)), ..self }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::{fs, path::PathBuf};
 
 use harness_sim::random::Random;
+use serde_json::Value;
 
 use super::*;
 use crate::{

@@ -9,22 +9,29 @@ mod change;
 mod hooks;
 mod json_text;
 mod page;
+mod part;
 mod program;
+mod report;
 mod server;
 mod server_toml;
 
 use std::path::{Path, PathBuf};
 
 use harness_core::role::Operation;
-use serde_json::json;
 
-use self::{change::Change, hooks::Wanted, json_text::JsonText, page::Reader, program::Program};
+use self::{
+    change::Change,
+    hooks::Wanted,
+    page::Reader,
+    part::Part,
+    program::Program,
+    report::{Words, report},
+};
 use crate::{
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::{Invocation, working_directory},
-    paint::{one_line, visible},
     root::StateRoot,
     store::warn,
 };
@@ -84,14 +91,6 @@ pub(super) enum Scope {
 struct Place {
     path: PathBuf,
     part: Part,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Hooks(&'static Wanted),
-    Server,
-    ServerToml,
-    Page(Reader),
 }
 
 /// Both are hooks of one event in one command. Agents start the commands of an event together, but
@@ -254,79 +253,6 @@ impl Installation {
     }
 }
 
-impl Part {
-    fn with(self, text: Option<&str>, program: &str) -> Result<Option<String>, String> {
-        let made = |file: JsonText| Some(laid_into(text, file.text()));
-        match self {
-            Part::Hooks(wanted) => hooks::with(parse(text)?, wanted, program).map(made),
-            Part::Server => server::with(parse(text)?, program).map(made),
-            Part::ServerToml => server_toml::with(text, program).map(Some),
-            Part::Page(reader) => Ok(Some(page::with(text, reader))),
-        }
-    }
-
-    fn without(self, text: Option<&str>) -> Result<Option<String>, String> {
-        let Some(there) = text else { return Ok(None) };
-        let left = |file: Option<JsonText>| match file {
-            Some(file) => Some(laid_into(text, file.text())),
-            None => blank_before(there),
-        };
-        match (self, parse_of(self, there)?) {
-            (Part::Hooks(wanted), Some(file)) => hooks::without(file, wanted).map(left),
-            (Part::Server, Some(file)) => server::without(file).map(left),
-            (Part::ServerToml, _) => server_toml::without(there),
-            (Part::Page(_), _) if page::is_ours(there) => Ok(None),
-            _ => Ok(Some(there.to_owned())),
-        }
-    }
-
-    /// Returns an empty file of this kind. A page must be removed, even if it is a link.
-    const fn emptied(self) -> Option<&'static str> {
-        match self {
-            Part::Hooks(_) | Part::Server => Some("{}\n"),
-            Part::ServerToml => Some(""),
-            Part::Page(_) => None,
-        }
-    }
-}
-
-/// The byte order mark. Some editors begin a file with it, and agents ignore it.
-const MARK: char = '\u{feff}';
-
-/// Parses a file; `None` if it is empty. Agents treat a blank file like one of `{}`.
-fn parse(text: Option<&str>) -> Result<Option<JsonText>, String> {
-    let text = text.filter(|text| !is_blank(text));
-    let text = text.map(|text| text.strip_prefix(MARK).unwrap_or(text));
-    text.map(JsonText::parse).transpose().map_err(|why| format!("not readable as JSON: {why}"))
-}
-
-fn parse_of(part: Part, text: &str) -> Result<Option<JsonText>, String> {
-    match part {
-        Part::Hooks(_) | Part::Server => parse(Some(text)),
-        Part::ServerToml | Part::Page(_) => Ok(None),
-    }
-}
-
-/// Returns the new text of a file, which may have existed. A new line after blank content lets
-/// `blank_before` recognise it.
-fn laid_into(before: Option<&str>, text: &str) -> String {
-    match before {
-        Some(blank) if is_blank(blank) => format!("{blank}\n{text}"),
-        Some(marked) if marked.starts_with(MARK) => format!("{MARK}{text}"),
-        _ => text.to_owned(),
-    }
-}
-
-/// Returns the blank file that our document was put into, if there was one.
-fn blank_before(text: &str) -> Option<String> {
-    let (before, _) = text.split_once('{')?;
-    before.strip_suffix('\n').map(str::to_owned)
-}
-
-fn is_blank(text: &str) -> bool {
-    text.strip_prefix(MARK).unwrap_or(text).trim().is_empty()
-}
-
 /// Returns the place in which an agent for this ledger is started. A ledger elsewhere, to which a
 /// variable points, does not count.
 fn project() -> Result<PathBuf> {
@@ -342,116 +268,6 @@ fn home(env: &Environment) -> Result<PathBuf> {
         Failure::config("HOME is not set to an absolute path")
             .hint("set HOME to your home directory")
     })
-}
-
-/// The words with which the two commands describe their work.
-struct Words {
-    did: &'static str,
-    already: &'static str,
-    /// The advice for a user who wants to undo the edits of a page.
-    way_out: &'static str,
-    is_install: bool,
-}
-
-impl Words {
-    const INSTALL: Self = Self {
-        did: "installed",
-        already: "already installed",
-        way_out: "move it away for a new one",
-        is_install: true,
-    };
-    const UNINSTALL: Self = Self {
-        did: "uninstalled",
-        already: "nothing is installed",
-        way_out: "remove it if you do not want it",
-        is_install: false,
-    };
-}
-
-fn report(
-    invocation: &mut Invocation,
-    target: &Target,
-    installation: &Installation,
-    changes: &[Change],
-    words: Words,
-) -> Result<ExitCode> {
-    installation.warn_of_pages(changes, words.way_out);
-    let diff: String = changes
-        .iter()
-        .filter(|change| change.action().is_some())
-        .map(|change| change.diff(installation.name(change)))
-        .collect();
-    if !target.dry_run {
-        change::apply_all(changes, &installation.base)?;
-    }
-    let out = &mut invocation.out;
-    let done: Vec<_> = changes.iter().filter_map(|c| Some((c.action()?, &c.path))).collect();
-    if target.json {
-        let files: Vec<_> =
-            done.iter().map(|(action, path)| json!({ "path": path, "action": action })).collect();
-        let name = clap::ValueEnum::to_possible_value(&target.agent);
-        let name = name.map(|name| name.get_name().to_owned());
-        out.document(&json!({
-            "agent": name,
-            "scope": if target.user { "user" } else { "project" },
-            "directory": installation.base,
-            "changes": files,
-            "dry_run": target.dry_run,
-            "diff": diff,
-        }))?;
-        return Ok(ExitCode::Done);
-    }
-    if target.dry_run {
-        let line_end = if out.is_terminal() { "\n" } else { "\r\n" };
-        out.raw(visible_diff(&diff, line_end).as_bytes())?;
-        return Ok(ExitCode::Done);
-    }
-    if done.is_empty() {
-        out.line(words.already)?;
-        return Ok(ExitCode::Done);
-    }
-    out.line(format_args!("{} in {}", words.did, one_line(&installation.base.to_string_lossy())))?;
-    for (action, path) in done {
-        let name = path.strip_prefix(&installation.base).unwrap_or(path);
-        out.line(format_args!("  {action} {}", one_line(&name.to_string_lossy())))?;
-    }
-    if words.is_install {
-        for note in target.notes() {
-            out.line(format_args!("{note}"))?;
-        }
-    }
-    Ok(ExitCode::Done)
-}
-
-/// Makes the text of others safe for a terminal, except tabs and line ends, which do no harm.
-/// Without a terminal, line ends of Windows stay unchanged, for `git apply`.
-fn visible_diff(diff: &str, line_end: &str) -> String {
-    let line = |line: &str| line.split('\t').map(visible).collect::<Vec<_>>().join("\t");
-    diff.split(line_end).map(line).collect::<Vec<_>>().join(line_end)
-}
-
-impl Target {
-    /// Returns the steps that are needed before it works.
-    fn notes(&self) -> &'static [&'static str] {
-        match (self.agent, self.scope()) {
-            (Agent::Claude, Scope::Project) => &[
-                "Claude Code asks once, at its next start, whether the server of .mcp.json may be used.",
-                "next: start `claude` here and type /harness",
-            ],
-            (Agent::Claude, Scope::User) => {
-                &["next: start `claude` in a project and type /harness"]
-            }
-            (Agent::Codex, Scope::Project) => &[
-                "Codex reads this once the project is trusted, and runs the hooks once you have \
-                 reviewed them: /hooks in `codex`.",
-                "next: start `codex` here, type /hooks, then $harness",
-            ],
-            (Agent::Codex, Scope::User) => &[
-                "Codex runs the hooks once you have reviewed them: /hooks in `codex`.",
-                "next: start `codex` in a project, type /hooks, then $harness",
-            ],
-        }
-    }
 }
 
 #[cfg(test)]

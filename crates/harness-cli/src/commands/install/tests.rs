@@ -1,7 +1,7 @@
 //! Tests of the text that is written into the files of others, and of its removal without a trace.
 
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 

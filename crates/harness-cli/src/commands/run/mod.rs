@@ -3,6 +3,7 @@
 mod account;
 mod agent;
 mod answers;
+mod args;
 mod commits;
 mod detach;
 mod dirty;
@@ -40,10 +41,11 @@ use harness::{
     workspace::GitWorkspace,
 };
 use harness_core::{
-    Iteration, Ledger, Run, RunId, Stop, TaskId, format::FormatError, ledger::ConcurrencyMode,
+    Iteration, Ledger, Run, RunId, Stop, format::FormatError, ledger::ConcurrencyMode,
     role::Operation, run::StopReason,
 };
 
+pub(crate) use self::args::Args;
 use self::{
     progress::Progress,
     session::{Dirty, Ran, Session},
@@ -60,117 +62,9 @@ use crate::{
     paint::Paint,
     render::ColorWhen,
     root::StateRoot,
-    store::{task_id, warn},
+    store::warn,
     trust,
 };
-
-/// Work on the ledger, or on one objective, until it is done
-///
-/// Without an objective, it takes one task after another. The agent works, then the task's check
-/// decides. Work that passed is committed as `ID: title`. Work that did not is rolled back and
-/// tried again; everything that the rollback would remove is saved first (`harness rescue list`).
-/// The next session recovers one that was killed. While it works, you can add and change tasks in
-/// other terminals. The work tree must be clean, because uncommitted changes could not be told from
-/// the agent's work.
-///
-/// With an objective, the agent gets one fresh context after another until it prints the promise
-/// and the command of --verify passes. Nothing is committed and nothing is rolled back. This needs
-/// no `harness init`: in a git repository the files of harness are created.
-///
-/// `--resume` continues a stopped run: after a crash, a reboot or a spent budget.
-///
-/// The lines of the log, questions and the summary at the end go to standard error. Standard output
-/// gets the document of --json; without it, if it is a file (`harness run > night.log`), the same
-/// lines.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  harness run --agent claude --max-cost 5.00   # Claude Code on the tasks of the ledger
-  harness run --agent shell                    # instructions are scripts: no model, no key
-  harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
-  harness run --agent-command 'aider --yes' --agent-env OPENAI_API_KEY
-  harness run 'Write the release notes' --verify 'test -s NOTES.md' --max-cost 5.00
-  harness run --task task-003 --agent claude   # this task only
-  harness run --resume --max-iterations 20
-  harness run --agent shell --dry-run
-  harness run --agent shell --detach && harness status --watch")]
-pub(crate) struct Args {
-    /// The objective; without one, the tasks of the ledger
-    objective: Option<String>,
-    /// Work on these tasks only; those that wait for others are named at the end. Name them again
-    /// with --resume
-    #[arg(long, value_name = "ID", num_args = 1.., value_parser = task_id)]
-    #[arg(conflicts_with = "objective")]
-    task: Vec<TaskId>,
-    /// The agent: `claude`, `codex`, `gemini`, `opencode`, `qwen`, `copilot`, `shell`, or one of
-    /// `[agents.NAME]` in harness.toml [default: claude or codex, whichever is installed]
-    #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
-    /// Any program that reads a prompt on standard input, or from the file that replaces
-    /// {prompt_file}
-    #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
-    agent_command: Option<String>,
-    /// A variable that the program of --agent-command gets beside PATH, HOME, GIT_*, HARNESS_* and
-    /// the like: NAME, a beginning (OPENAI_*), or NAME=value (repeatable, or with commas)
-    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "agent_command")]
-    #[arg(conflicts_with = "agent")]
-    agent_env: Vec<String>,
-    /// Stop after this session, even if work is left
-    #[arg(long)]
-    once: bool,
-    /// Set your uncommitted changes aside, and restore them at the end
-    #[arg(long)]
-    allow_dirty: bool,
-    /// Print the order of work and exit
-    #[arg(long)]
-    dry_run: bool,
-    /// Run in the background; output goes to .harness/run.log
-    #[arg(long, conflicts_with_all = ["json", "dry_run"])]
-    detach: bool,
-    #[arg(long, hide = true)]
-    detached: bool,
-    /// Maximum number of tasks per session [default: from the ledger]
-    #[arg(long, value_name = "N")]
-    max_tasks_per_session: Option<u32>,
-    /// Maximum number of sessions of this ledger [default: from the ledger]
-    #[arg(long, value_name = "N")]
-    max_sessions: Option<u32>,
-    /// Maximum number of fresh contexts after the first one [default: 10]
-    #[arg(long, value_name = "N", value_parser = row::iterations)]
-    max_iterations: Option<u32>,
-    /// The text by which the agent reports that it is done [default: TASK_COMPLETE]
-    #[arg(long, value_name = "TEXT", value_parser = row::promise)]
-    completion_promise: Option<String>,
-    /// A command that must pass before the promise counts
-    #[arg(long, value_name = "COMMAND")]
-    verify: Option<String>,
-    /// Maximum cost in US dollars
-    #[arg(long, value_name = "USD", value_parser = row::amount)]
-    max_cost: Option<f64>,
-    /// Maximum number of input and output tokens, cached ones included
-    #[arg(long, value_name = "N", value_parser = row::tokens)]
-    max_tokens: Option<u64>,
-    /// Time limit from now on, waits included: 90s, 30m, 8h
-    #[arg(long, value_name = "TIME", value_parser = row::seconds)]
-    max_duration: Option<u64>,
-    /// Show what the agent says and which tools it uses, line by line
-    #[arg(short, long)]
-    verbose: bool,
-    /// Stop at a usage limit instead of waiting until it lifts
-    #[arg(long)]
-    no_wait: bool,
-    /// Continue the newest unfinished run; options replace its stored ones
-    #[arg(long, conflicts_with_all = ["objective", "dry_run"])]
-    resume: bool,
-    /// The run to resume; the beginning of its id is enough
-    #[arg(long, value_name = "RUN_ID", requires = "resume", conflicts_with = "objective")]
-    run_id: Option<String>,
-    #[command(flatten)]
-    worker: crate::worker::Choice,
-    /// Print a JSON document on standard output at the end
-    #[arg(long)]
-    json: bool,
-}
 
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     let root = root(invocation, &args)?;
@@ -197,17 +91,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
     workspace.sweep();
     let secrets = crate::secrets::known(&config);
-    let (row, start) = match stored {
-        Some(run) => {
-            let run = Box::new(run);
-            (run.clone(), RunStart::Resume { run, anew: row::anew(&args) })
-        }
-        None => {
-            let run = row::new(&args, &config, workspace_name(&workspace), &secrets);
-            let run = Box::new(run);
-            (run.clone(), RunStart::New(run))
-        }
-    };
+    let (row, start) = start(stored, &args, &config, &workspace, &secrets);
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, scope: &scope, row: &row };
     announce(invocation, &chosen, &agents);
     let (view, branch, started) =
@@ -239,6 +123,23 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     match broken.or_else(|| stop::failure(&stop)) {
         Some(failure) => Err(failure),
         None => Ok(code),
+    }
+}
+
+/// Returns the row of the run, and whether it is a new one or one that continues.
+fn start(
+    stored: Option<Run>,
+    args: &Args,
+    config: &Config,
+    workspace: &GitWorkspace,
+    secrets: &Redactor,
+) -> (Run, RunStart) {
+    match stored {
+        Some(run) => (run.clone(), RunStart::Resume { run: Box::new(run), anew: row::anew(args) }),
+        None => {
+            let run = row::new(args, config, workspace_name(workspace), secrets);
+            (run.clone(), RunStart::New(Box::new(run)))
+        }
     }
 }
 

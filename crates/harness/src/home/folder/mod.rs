@@ -7,6 +7,7 @@
 mod error;
 mod handle;
 mod place;
+mod rename;
 mod sole;
 
 use std::{
@@ -26,6 +27,7 @@ use super::FileStamp;
 pub use error::{DiskError, Intruder};
 pub(crate) use error::{failed, intruded, intruder};
 pub(crate) use handle::{open_directory, stat_at};
+use rename::rename_noreplace;
 pub(crate) use sole::sole;
 
 const POLL: Duration = Duration::from_millis(20);
@@ -350,36 +352,9 @@ fn one_component(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-type Fd<'a> = BorrowedFd<'a>;
-
-fn rename_noreplace(from: Fd<'_>, name: &str, to: Fd<'_>, other: &str) -> rustix::io::Result<()> {
-    match renameat_noreplace(from, name, to, other) {
-        // This system or this file system does not support it.
-        Err(Errno::NOSYS | Errno::INVAL | Errno::NOTSUP) => link_over(from, name, to, other),
-        done => done,
-    }
-}
-
-#[cfg(any(target_vendor = "apple", target_os = "linux", target_os = "android"))]
-fn renameat_noreplace(from: Fd<'_>, name: &str, to: Fd<'_>, other: &str) -> rustix::io::Result<()> {
-    rustix::fs::renameat_with(from, name, to, other, rustix::fs::RenameFlags::NOREPLACE)
-}
-
-#[cfg(not(any(target_vendor = "apple", target_os = "linux", target_os = "android")))]
-fn renameat_noreplace(_: Fd<'_>, _: &str, _: Fd<'_>, _: &str) -> rustix::io::Result<()> {
-    Err(Errno::NOSYS)
-}
-
-/// Uses a link, which does not replace either. If the process is killed between the two steps, both
-/// names stay, and the next call moves the one that is still here.
-fn link_over(from: Fd<'_>, name: &str, to: Fd<'_>, other: &str) -> rustix::io::Result<()> {
-    rustix::fs::linkat(from, name, to, other, AtFlags::empty())?;
-    rustix::fs::unlinkat(from, name, AtFlags::empty())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{rename::link_over, *};
 
     #[test]
     fn a_clash_gets_a_number_that_fits() {

@@ -18,7 +18,6 @@ use crate::{
     home::{FileStamp, Home},
     protocol::{Answer, Refused, TaskClaim},
     store::{StoreError, WriterError},
-    workspace::glance,
 };
 
 /// The longest wait for one answer.
@@ -67,7 +66,7 @@ async fn once(
 ) -> Result<Option<Box<Claimed>>, Refused> {
     let mut claim = claim.clone();
     // A client does its own git work, so only HEAD of the repository is read.
-    claim.place.base = head(&daemon.worktree).await;
+    claim.place.base = head(daemon).await;
     // From here to the writer's queue nothing else runs, so a close sees everything that was given
     // out.
     if daemon.is_closing() {
@@ -101,12 +100,12 @@ async fn once(
 }
 
 /// Returns HEAD of the work tree. A thread blocks for it only if git must be asked.
-pub(super) async fn head(worktree: &Path) -> Option<CommitId> {
-    if let Some(head) = glance::head_at_once(worktree) {
+pub(super) async fn head(daemon: &Daemon) -> Option<CommitId> {
+    if let Some(head) = daemon.workshop.head_at_once() {
         return head;
     }
-    let worktree = worktree.to_owned();
-    tokio::task::spawn_blocking(move || glance::head(&worktree)).await.unwrap_or(None)
+    let workshop = Arc::clone(&daemon.workshop);
+    tokio::task::spawn_blocking(move || workshop.head()).await.unwrap_or(None)
 }
 
 /// Records git's settings. There is nothing to record for a task without a check, or without a

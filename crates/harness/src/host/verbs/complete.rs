@@ -27,7 +27,6 @@ use crate::{
     hub::Hub,
     process::Redactor,
     protocol::{Answer, CompletedTask, Refused, TaskComplete},
-    shell::SystemShell,
     store::{Commit, Writer},
     workspace::Bring,
 };
@@ -60,7 +59,7 @@ async fn judged(host: &Host, daemon: &Arc<Daemon>, complete: TaskComplete) -> Ha
     let standing = standing(&host.writer, &holder.task).await?;
     let Settings { rules, unchecked, bring } = daemon.rules_for(&holder, standing.task.as_ref())?;
     let clerk = ByWriter { writer: &host.writer, daemon, root: &host.root, bring };
-    let root = host.root.clone();
+    let (root, workshop) = (host.root.clone(), Arc::clone(&daemon.workshop));
     let completion = Completion {
         clerk: &clerk,
         ports: Ports {
@@ -69,9 +68,9 @@ async fn judged(host: &Host, daemon: &Arc<Daemon>, complete: TaskComplete) -> Ha
             tick: Duration::from_secs(host.lease_seconds),
         },
         root: root.clone(),
-        shell: Arc::new(SystemShell::default()),
+        shell: daemon.workshop.shell(),
         redactor: Redactor::default(),
-        record: Arc::new(move |receipt| Ok(crate::store::record(&root, receipt)?)),
+        record: Arc::new(move |receipt| workshop.keep_receipt(&root, receipt)),
         hub: Hub::new("complete"),
     };
     let lease_seconds = host.lease_seconds;
@@ -105,18 +104,17 @@ impl Clerk for ByWriter<'_> {
     }
 
     async fn site(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, Refused> {
-        let (daemon, root) = (Arc::clone(self.daemon), self.root.to_owned());
-        let filters = (self.daemon.surroundings.filters)();
-        let tree = match claimed.map(Path::to_owned) {
+        let (workshop, root) = (Arc::clone(&self.daemon.workshop), self.root.to_owned());
+        let (filters, bring) = ((self.daemon.surroundings.filters)(), self.bring.clone());
+        match claimed.map(Path::to_owned) {
             // Git must be asked whether that is a work tree of this repository.
             Some(claimed) => {
                 let found = tokio::task::spawn_blocking(move || {
-                    daemon.tree(&root, Some(&claimed), filters)
+                    workshop.site(&root, Some(&claimed), filters, bring)
                 });
-                found.await.map_err(|why| why.to_string())??
+                Ok(found.await.map_err(|why| why.to_string())??)
             }
-            None => daemon.tree(&root, None, filters)?,
-        };
-        Ok(Arc::new(tree.bringing(self.bring.clone())))
+            None => Ok(workshop.site(&root, None, filters, bring)?),
+        }
     }
 }

@@ -30,7 +30,6 @@ use crate::{
     hub::Hub,
     process::Redactor,
     protocol::Refused,
-    shell::SystemShell,
     store::{Commit, refused},
 };
 
@@ -61,8 +60,7 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     let Some(phase) = due(host).await? else { return Ok(false) };
     // A second request waits for the result of the first.
     let mut tried = daemon.gate.lock().await;
-    let worktree = daemon.worktree.clone();
-    let head = super::claim::head(&worktree).await;
+    let head = super::claim::head(daemon).await;
     let same = |t: &Tried| {
         let is_fresh = t.head == head && t.when.elapsed() < AGAIN;
         t.phase == phase.name && (t.asking.load(Ordering::Relaxed) || is_fresh)
@@ -101,9 +99,9 @@ fn gatehouse(
             clock: Arc::clone(&daemon.clock),
             tick: Duration::from_secs(host.lease_seconds.max(1)),
         },
-        shell: Arc::new(SystemShell::default()),
+        shell: daemon.workshop.shell(),
         root: host.root.clone(),
-        directory: daemon.worktree.clone(),
+        directory: daemon.workshop.directory().to_owned(),
         environment: Variables::of_root(host.root.display()).list(),
         redactor: Redactor::default(),
         session: Some(Session { hub: host.hub.clone() }),
