@@ -73,7 +73,7 @@ fn anything(random: &mut Random, workers: usize, tasks: usize) -> Command {
             via: Via::Client,
             role: random.percent(30).then(|| if random.percent(50) { "r" } else { "q" }.to_owned()),
             choice: ClaimChoice::Next,
-            lease_seconds: LEASE,
+            lease_seconds: harness_core::lease::CLIENT_LEASE_SECONDS,
             place: Place::default(),
         }),
         2 => Command::Checkpoint(AddCheckpoint {

@@ -125,7 +125,7 @@ impl Client<'_> {
             via: Via::Client,
             role: None,
             choice: ClaimChoice::Next,
-            lease_seconds: LEASE_SECONDS,
+            lease_seconds: harness_core::lease::CLIENT_LEASE_SECONDS,
             place: Place { base, ..Place::default() },
         }))?;
         match reply {
