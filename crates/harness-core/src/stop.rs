@@ -34,6 +34,8 @@ pub enum StopDetail {
     Client(WorkerId),
     /// The task is in progress, but this session does not work on it. The next session recovers it.
     Unattended,
+    /// The task has no check, so it cannot be finished.
+    NoCheck,
     /// The gate of a phase is closed.
     Gate {
         /// The name of the phase.
@@ -92,7 +94,8 @@ impl Stop {
             | StopDetail::Alerted
             | StopDetail::Dirty(_)
             | StopDetail::Client(_)
-            | StopDetail::Unattended => None,
+            | StopDetail::Unattended
+            | StopDetail::NoCheck => None,
         }
     }
 }
@@ -108,6 +111,7 @@ impl fmt::Display for Stop {
             StopDetail::OutOfTime(words) => write!(f, ": {words} (timed out)")?,
             StopDetail::Dirty(files) => write!(f, ", dirty: {}", files.join(", "))?,
             StopDetail::Client(worker) => write!(f, ", held by {worker}")?,
+            StopDetail::NoCheck => f.write_str(", without a check")?,
             StopDetail::Unattended => f.write_str(", unattended")?,
             StopDetail::Gate { phase, why } => write!(f, ", gate of {phase}: {why}")?,
         }

@@ -96,6 +96,6 @@ mod tests {
             wrong("promise_match", "loose"),
             "unknown variant `loose`, expected one of `line`, `token`, `tag`"
         );
-        assert!(wrong("limits.max_duration", "90").contains("expected a duration such as"));
+        assert!(wrong("limits.max_duration", "90x").contains("expected a duration such as"));
     }
 }

@@ -186,7 +186,8 @@ impl Worker {
             }
             (Some(task), None) => {
                 let message = "Missing validation.command".to_owned();
-                let stop = Stop::config(format!("{}: {message}", task.id));
+                let (reason, detail) = (StopReason::Config, StopDetail::NoCheck);
+                let stop = Stop { reason, detail, task: Some(task.id.clone()) };
                 let category = Category::Config;
                 let note = Note::Problem { task: Some(task.id), category, message };
                 self.commit(State::Complaining(stop), Command::Note(note))

@@ -111,6 +111,7 @@ pub(super) fn remark(stop: &Stop) -> Option<String> {
             | StopDetail::OutOfTime(_)
             | StopDetail::Dirty(_)
             | StopDetail::Client(_)
+            | StopDetail::NoCheck
             | StopDetail::Unattended => stop.words().map(str::to_owned),
         },
     }
@@ -147,6 +148,10 @@ pub(super) fn failure(stop: &Stop) -> Option<Failure> {
                 .hint(format!("wait for it, or take it back: `harness task release {task}`")),
         ),
         (StopReason::Config, StopDetail::Dirty(files)) => Some(dirty(files)),
+        (StopReason::Config, StopDetail::NoCheck) => Some(
+            Failure::config(format!("{task}: Missing validation.command"))
+                .hint(format!("give it a check: `harness task edit {task} --validate COMMAND`")),
+        ),
         (StopReason::Config, _) => Some(Failure::config(words)),
     }
 }
