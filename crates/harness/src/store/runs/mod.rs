@@ -1,6 +1,7 @@
 //! The record of runs: rows that [`OfRun::decide`] changes, one transaction at a time. It is
 //! independent of the ledger.
 
+#[cfg(feature = "sqlite")]
 mod database;
 mod memory;
 mod owner;
