@@ -68,6 +68,7 @@ impl ActiveRun {
     }
 
     /// Adds warnings from before it began.
+    #[cfg(feature = "sqlite")]
     pub(super) fn after(self, earlier: Vec<RunWarning>) -> Self {
         Self { warnings: earlier.into_iter().chain(self.warnings).collect(), ..self }
     }
