@@ -2,7 +2,7 @@
 //!
 //! The selection is an index over the ledger's tasks. It is built when it is first used and then
 //! updated row by row, so that choosing costs the same among ten tasks and a hundred thousand.
-//! [`naive`] is the same rule as one walk over everything. A property test holds the two equal.
+//! `naive` is the same rule as one walk over everything. A property test holds the two equal.
 
 mod naive;
 
