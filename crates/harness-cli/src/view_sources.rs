@@ -8,7 +8,7 @@ use harness::{
     project::LedgerText,
     protocol::QuestionView,
     store::{RunStore, RunStoreError, Runs as _, is_gone},
-    view::{RunRecord, TaskSurroundings, View, ViewInputs},
+    view::{RunHistory, TaskSurroundings, View, ViewInputs},
 };
 use harness_core::{
     Run, TaskId, Timestamp,
@@ -50,7 +50,7 @@ impl Surroundings {
         Self { questions, gate: ClosedGate::read(root.path()).ok().flatten() }
     }
 
-    pub(crate) fn of_task<'a>(&'a self, record: &'a RunRecord) -> TaskSurroundings<'a> {
+    pub(crate) fn of_task<'a>(&'a self, record: &'a RunHistory) -> TaskSurroundings<'a> {
         let mut around = TaskSurroundings::new(record);
         around.questions = &self.questions;
         around.gate = self.gate.as_ref();
@@ -70,7 +70,7 @@ impl<'a> ViewSources<'a> {
     }
 
     /// Returns the rows that a view of `ledger` needs.
-    pub(crate) fn record(&self, ledger: &Glance<'_>) -> RunRecord {
+    pub(crate) fn record(&self, ledger: &Glance<'_>) -> RunHistory {
         let claims = ledger.tasks.iter().filter(|task| task.claim.is_some());
         readable(self.root.path(), |store| {
             let mut runs = store.recent()?;
@@ -82,7 +82,7 @@ impl<'a> ViewSources<'a> {
     pub(crate) fn view<'b>(
         &'b self,
         ledger: &'b Glance<'b>,
-        record: &'b RunRecord,
+        record: &'b RunHistory,
         now: Timestamp,
     ) -> View<'b> {
         let mut inputs = ViewInputs::new(self.root.path(), ledger, record);
@@ -105,7 +105,7 @@ fn take_claim(store: &RunStore, task: &TaskGlance<'_>, runs: &mut Vec<Run>) {
 }
 
 /// Returns all rows, with the iterations of the attempts at `task`, or of all attempts.
-pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunRecord {
+pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunHistory {
     let mut iterations = Vec::new();
     let record = readable(root, |store| {
         let runs = store.runs()?;
@@ -126,16 +126,16 @@ pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunRecord {
 fn readable(
     root: &Path,
     read: impl FnOnce(&RunStore) -> Result<Vec<Run>, RunStoreError>,
-) -> RunRecord {
+) -> RunHistory {
     let runs = RunStore::look(root).and_then(|store| match store {
         Some(store) => read(&store),
         None => Ok(Vec::new()),
     });
     match runs {
-        Ok(runs) => RunRecord::of(runs, is_gone),
+        Ok(runs) => RunHistory::of(runs, is_gone),
         Err(why) => {
             warn(&why.to_string());
-            RunRecord::default()
+            RunHistory::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`View`] is the whole project on one page, [`TaskDetail`] one task, [`ProjectReport`] the
 //! summary that a person reads in the morning. All three are built from values that the caller has
-//! read: a snapshot of the ledger, the rows of runs ([`RunRecord`]), the open questions of the
+//! read: a snapshot of the ledger, the rows of runs ([`RunHistory`]), the open questions of the
 //! host. Building one reads no file and no clock. A surface chooses words and colours and adds no
 //! rule of its own.
 
@@ -23,7 +23,7 @@ pub use need::{Need, NeedKind};
 pub use overview::{AlertCard, TaskCounts, View, ViewInputs};
 pub use page::TaskPage;
 pub use question::QuestionCard;
-pub use record::RunRecord;
+pub use record::RunHistory;
 pub use report::{FailedEntry, LandedEntry, ProjectReport, ReportInputs, WaitingEntry};
 pub use run::{RunCondition, RunSummary};
 pub use spending::Spending;

@@ -10,7 +10,7 @@ use harness_core::{
 };
 use serde::Serialize;
 
-use super::{Need, NeedKind, NextStep, QuestionCard, RunRecord, RunSummary, TaskPage};
+use super::{Need, NeedKind, NextStep, QuestionCard, RunHistory, RunSummary, TaskPage};
 use crate::{flows::ClosedGate, protocol::QuestionView};
 
 /// The inputs of a [`View`].
@@ -22,7 +22,7 @@ pub struct ViewInputs<'a> {
     /// A snapshot of the ledger.
     pub ledger: &'a Glance<'a>,
     /// The runs that go on, the last one, and those that claims belong to.
-    pub record: &'a RunRecord,
+    pub record: &'a RunHistory,
     /// The open questions of the host.
     pub questions: &'a [QuestionView],
     /// The gate that was tried last, if it stayed closed.
@@ -33,7 +33,7 @@ pub struct ViewInputs<'a> {
 
 impl<'a> ViewInputs<'a> {
     /// Creates inputs with a ledger and nothing else.
-    pub fn new(root: &'a Path, ledger: &'a Glance<'a>, record: &'a RunRecord) -> Self {
+    pub fn new(root: &'a Path, ledger: &'a Glance<'a>, record: &'a RunHistory) -> Self {
         Self { root, ledger, record, questions: &[], gate: None, log: &[] }
     }
 }
@@ -219,7 +219,7 @@ fn workers<'a>(tasks: &'a [TaskGlance<'a>]) -> Vec<&'a str> {
 
 /// Returns the newest run, if it has ended and is still worth showing. A run over the ledger that
 /// finished its work is not, because the tasks show the result.
-fn last_run(record: &RunRecord, counts: TaskCounts) -> Option<RunSummary> {
+fn last_run(record: &RunHistory, counts: TaskCounts) -> Option<RunSummary> {
     let run = record.tops().next().filter(|run| run.status.is_over())?;
     let is_left = counts.completed < counts.total;
     let summary = RunSummary::of(run, record);
@@ -230,7 +230,7 @@ fn last_run(record: &RunRecord, counts: TaskCounts) -> Option<RunSummary> {
     }
 }
 
-fn abandoned<'a>(tasks: &'a [TaskGlance<'a>], record: &RunRecord) -> Vec<(&'a str, RunSummary)> {
+fn abandoned<'a>(tasks: &'a [TaskGlance<'a>], record: &RunHistory) -> Vec<(&'a str, RunSummary)> {
     let run = |task: &'a TaskGlance<'a>| {
         let ClaimGlance { epoch, .. } = **task.claim.as_ref()?;
         let id = TaskId::parse(&task.id).ok()?;

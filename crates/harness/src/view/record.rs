@@ -11,13 +11,13 @@ use super::{NextStep, RunSummary, Spending};
 
 /// Rows of runs, newest first, with the state of their processes.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct RunRecord {
+pub struct RunHistory {
     runs: Vec<Run>,
     driven: BTreeSet<RunId>,
     iterations: BTreeMap<RunId, Vec<Iteration>>,
 }
 
-impl RunRecord {
+impl RunHistory {
     /// Creates a record. `runs` may be in any order, and may contain a row twice. `is_gone` returns
     /// whether the process that drove a run has ended.
     pub fn of(mut runs: Vec<Run>, is_gone: impl Fn(&Owner) -> bool) -> Self {

@@ -6,7 +6,7 @@ use harness_core::{
 };
 use serde::Serialize;
 
-use super::{NextStep, RunRecord};
+use super::{NextStep, RunHistory};
 
 /// A run and its state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,7 +57,7 @@ pub enum RunCondition {
 }
 
 impl RunCondition {
-    fn of(run: &Run, record: &RunRecord) -> Self {
+    fn of(run: &Run, record: &RunHistory) -> Self {
         match run.status {
             status if status.is_over() => Self::Over,
             _ if !record.is_driven(run) => Self::CutOff,
@@ -70,7 +70,7 @@ impl RunCondition {
 
 impl RunSummary {
     /// Returns the summary of `run`, which is one of `record`.
-    pub fn of(run: &Run, record: &RunRecord) -> Self {
+    pub fn of(run: &Run, record: &RunHistory) -> Self {
         let condition = RunCondition::of(run, record);
         let next = match condition {
             RunCondition::Working => None,

@@ -7,7 +7,7 @@ use harness_core::{
 };
 use serde::{Serialize, Serializer};
 
-use super::{NextStep, QuestionCard, RunRecord, RunSummary, Spending};
+use super::{NextStep, QuestionCard, RunHistory, RunSummary, Spending};
 use crate::{flows::ClosedGate, protocol::QuestionView};
 
 /// The state around a task besides the ledger.
@@ -15,7 +15,7 @@ use crate::{flows::ClosedGate, protocol::QuestionView};
 #[non_exhaustive]
 pub struct TaskSurroundings<'a> {
     /// The rows of runs.
-    pub record: &'a RunRecord,
+    pub record: &'a RunHistory,
     /// The open questions of the host.
     pub questions: &'a [QuestionView],
     /// The gate that was tried last, if it stayed closed.
@@ -24,7 +24,7 @@ pub struct TaskSurroundings<'a> {
 
 impl<'a> TaskSurroundings<'a> {
     /// Creates surroundings with the rows of runs and nothing else.
-    pub fn new(record: &'a RunRecord) -> Self {
+    pub fn new(record: &'a RunHistory) -> Self {
         Self { record, questions: &[], gate: None }
     }
 

@@ -74,7 +74,7 @@ fn a_run_is_in_one_condition_and_says_how_to_go_on() {
         ),
         (stopped(1, StopReason::Complete), Over, None),
     ] {
-        let record = RunRecord::of(vec![run.clone()], is_gone);
+        let record = RunHistory::of(vec![run.clone()], is_gone);
         let summary = RunSummary::of(&run, &record);
         assert_eq!(summary.condition, condition, "{run:?}");
         assert_eq!(summary.next.map(|next| next.to_string()).as_deref(), next, "{run:?}");
@@ -89,7 +89,7 @@ fn a_claim_is_abandoned_when_nobody_drives_its_run() {
         (driven(1, RunStatus::Running, 1), Some("was cut off")),
         (stopped(1, StopReason::Cancelled), Some("stopped (cancelled)")),
     ] {
-        let record = RunRecord::of(vec![parent, goes_on.clone()], is_gone);
+        let record = RunHistory::of(vec![parent, goes_on.clone()], is_gone);
         let found = record.abandoned(&id("a"), Some(Epoch(7))).map(|run| run.ended());
         assert_eq!(found.as_deref(), is_abandoned);
         // These are another claim, and a claim of a client.
@@ -105,7 +105,7 @@ fn what_runs_have_cost_is_counted_once() {
     let updated_at = Timestamp::from_seconds(62);
     let first = Run { updated_at, ..attempt(2, 1, 1, RunStatus::Failed) };
     let second = attempt(3, 1, 2, RunStatus::Succeeded);
-    let record = RunRecord::of(vec![over_ledger, first, second], is_gone);
+    let record = RunHistory::of(vec![over_ledger, first, second], is_gone);
     let all = record.spending();
     assert_eq!((all.tokens(), all.cost_usd), (30, Some(1.0)));
     let of_task = record.spending_of(&id("a"));
@@ -162,14 +162,14 @@ const PHASED: &str = r#"{"goal": "g", "session_count": 3,
     "tasks": [{"id": "a", "status": "completed", "phase": "Plan", "odd": 2.50},
               {"id": "b", "phase": "Build"}]}"#;
 
-fn view_of<'a>(ledger: &'a Glance<'a>, record: &'a RunRecord) -> ViewInputs<'a> {
+fn view_of<'a>(ledger: &'a Glance<'a>, record: &'a RunHistory) -> ViewInputs<'a> {
     ViewInputs::new(Path::new("/srv/shop"), ledger, record)
 }
 
 #[test]
 fn a_view_lists_what_waits_for_a_person_with_the_command_that_settles_it() {
     let ledger = format::glance(PHASED.as_bytes()).unwrap();
-    let record = RunRecord::of(
+    let record = RunHistory::of(
         vec![stopped(1, StopReason::Complete), stopped(2, StopReason::Gate)],
         is_gone,
     );
@@ -200,7 +200,7 @@ fn a_view_lists_what_waits_for_a_person_with_the_command_that_settles_it() {
 #[test]
 fn the_document_of_a_view_has_the_tasks_to_the_letter() {
     let ledger = format::glance(PHASED.as_bytes()).unwrap();
-    let record = RunRecord::default();
+    let record = RunHistory::default();
     let view = View::of(&view_of(&ledger, &record), NOW);
     let mut text = Vec::new();
     view.write_json(&mut text).unwrap();
@@ -218,7 +218,7 @@ fn the_document_of_a_view_has_the_tasks_to_the_letter() {
 fn a_task_behind_a_phase_is_brought_on_by_an_answer() {
     let ledger = format::read_ledger(PHASED.as_bytes()).unwrap();
     let task = ledger.task(&id("b")).unwrap();
-    let record = RunRecord::default();
+    let record = RunHistory::default();
     let detail = |around: &TaskSurroundings<'_>| {
         TaskDetail::of(task, Standing::of(&ledger, task), around, NOW).next.to_string()
     };
@@ -241,7 +241,7 @@ fn a_report_has_the_cost_and_the_transcripts_of_attempts() {
         ..Iteration::begun(0, Timestamp::default())
     };
     let objective = Run { objective: Some("o".into()), ..stopped(9, StopReason::Complete) };
-    let record = RunRecord::of(
+    let record = RunHistory::of(
         vec![stopped(1, StopReason::Complete), attempt(2, 1, 1, RunStatus::Failed), objective],
         is_gone,
     )
