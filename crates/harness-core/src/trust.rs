@@ -184,6 +184,45 @@ pub fn to_ask_for(missing: Vec<Item>, tracked: &BTreeSet<Source>) -> Vec<Item> {
     missing.into_iter().filter(|item| tracked.contains(&item.kind.source())).collect()
 }
 
+/// What a run does about the commit hooks of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookUse {
+    /// There are none.
+    Absent,
+    /// They are not run, because nobody asked for it.
+    Bypassed,
+    /// They are run as long as they have this digest.
+    Run(String),
+    /// They were asked for, and nobody trusted them yet.
+    Untrusted,
+    /// They were asked for, and they are not the ones that were trusted.
+    Changed,
+}
+
+impl HookUse {
+    /// Decides from the setting, the digest of the hooks that are there and that of the trusted ones.
+    pub fn of(setting: HookSetting, found: Option<&str>, trusted: Option<&str>) -> Self {
+        match (found, setting, trusted) {
+            (None, _, _) => Self::Absent,
+            (Some(_), HookSetting::Bypass, _) => Self::Bypassed,
+            (Some(found), HookSetting::Run, Some(trusted)) if found == trusted => {
+                Self::Run(trusted.to_owned())
+            }
+            (Some(_), HookSetting::Run, Some(_)) => Self::Changed,
+            (Some(_), HookSetting::Run, None) => Self::Untrusted,
+        }
+    }
+}
+
+/// Whether the commits of a run pass the hooks of the repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookSetting {
+    /// They do not.
+    Bypass,
+    /// They do.
+    Run,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,5 +259,19 @@ mod tests {
         }
         let kept = serde_json::to_string(&Granted([digest].into())).unwrap();
         assert_eq!(kept, format!("[\"{}\"]", "a5".repeat(16)));
+    }
+
+    #[test]
+    fn only_trusted_hooks_run_and_only_on_request() {
+        use HookSetting::{Bypass, Run};
+        for (setting, found, trusted, expected) in [
+            (Run, None, Some("a"), HookUse::Absent),
+            (Bypass, Some("a"), Some("a"), HookUse::Bypassed),
+            (Run, Some("a"), Some("a"), HookUse::Run("a".into())),
+            (Run, Some("b"), Some("a"), HookUse::Changed),
+            (Run, Some("a"), None, HookUse::Untrusted),
+        ] {
+            assert_eq!(HookUse::of(setting, found, trusted), expected);
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! The commit policy of a run: hooks and signatures.
+//! How a run makes its commits: hooks and signatures.
 
 use harness::workspace::{CommitPolicy, GitWorkspace, Signing};
+use harness_core::trust::{HookSetting, HookUse};
 
 use crate::{
     config::Git,
@@ -10,8 +11,7 @@ use crate::{
     trust::Trust,
 };
 
-/// Returns the policy of the configuration. A warning names once what the commits of this run leave
-/// out.
+/// Returns the policy of the configuration, and prints once what the commits of this run leave out.
 pub(super) fn policy(
     invocation: &Invocation,
     root: &StateRoot,
@@ -28,22 +28,24 @@ pub(super) fn policy(
     let Some(found) = workspace.commit_hooks()? else {
         return Ok(CommitPolicy { hooks: None, signing });
     };
-    let names = found.names.join(", ");
-    if !git.hooks {
-        eprintln!(
-            "note: commits of this run bypass the git hooks ({names}); set `hooks = true` in [git] of \
-             harness.toml to run them"
-        );
-        return Ok(CommitPolicy { hooks: None, signing });
-    }
+    let setting = if git.hooks { HookSetting::Run } else { HookSetting::Bypass };
     let trusted = Trust::of_user(&invocation.env)?.hooks(root)?;
-    if trusted.as_ref() != Some(&found.digest) {
-        let folder = found.folder.display();
-        let error = match trusted {
-            Some(_) => format!("the git hooks in {folder} changed since you trusted them: {names}"),
-            None => format!("the git hooks in {folder} are not trusted yet: {names}"),
-        };
-        return Err(Failure::config(error).hint("look at them, then run `harness trust`"));
+    let (names, folder) = (found.names.join(", "), found.folder.display());
+    let refused = |what: &str| {
+        let error = format!("the git hooks in {folder} {what}: {names}");
+        Failure::config(error).hint("look at them, then run `harness trust`")
+    };
+    match HookUse::of(setting, Some(&found.digest), trusted.as_deref()) {
+        HookUse::Absent => Ok(CommitPolicy { hooks: None, signing }),
+        HookUse::Bypassed => {
+            eprintln!(
+                "note: commits of this run bypass the git hooks ({names}); set `hooks = true` in [git] \
+                 of harness.toml to run them"
+            );
+            Ok(CommitPolicy { hooks: None, signing })
+        }
+        HookUse::Run(digest) => Ok(CommitPolicy { hooks: Some(digest), signing }),
+        HookUse::Untrusted => Err(refused("are not trusted yet")),
+        HookUse::Changed => Err(refused("changed since you trusted them")),
     }
-    Ok(CommitPolicy { hooks: trusted, signing })
 }
