@@ -42,19 +42,19 @@ impl SimShell {
     }
 }
 
+/// Returns the end of a command that took no time and printed `output`.
+pub(crate) fn ended(exit: Exit, output: impl Into<Vec<u8>>) -> Ran {
+    let tail = output.into();
+    let output_bytes = u64::try_from(tail.len()).unwrap_or(u64::MAX);
+    Ran { exit, duration: Duration::ZERO, tail, output_bytes, output_sha256: String::new() }
+}
+
 impl Shell for SimShell {
     fn run(&self, script: &Script) -> io::Result<Ran> {
         let mut state = self.lock();
         state.ran.push(script.clone());
         let (exit, output) = state.script.pop_front().unwrap_or((Exit::Code(0), String::new()));
-        let output_bytes = u64::try_from(output.len()).unwrap_or(u64::MAX);
-        Ok(Ran {
-            exit,
-            duration: Duration::ZERO,
-            tail: output.into_bytes(),
-            output_bytes,
-            output_sha256: String::new(),
-        })
+        Ok(ended(exit, output))
     }
 
     fn lacks(&self, command: &str, _: &Path) -> bool {

@@ -4,7 +4,6 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use harness::{
@@ -20,7 +19,10 @@ use super::{
     fault::DaemonFault,
     floor::{Floor, State},
 };
-use crate::git::{Crash, SimGit};
+use crate::{
+    git::{Crash, SimGit},
+    shell::ended,
+};
 
 pub(super) struct SimWorkshop {
     floor: Floor,
@@ -190,13 +192,7 @@ impl Shell for DaemonShell {
 
     fn run_until(&self, script: &Script, cancel: &Cancel) -> io::Result<Ran> {
         self.0.in_turn();
-        Ok(Ran {
-            exit: self.exit(script, cancel)?,
-            duration: Duration::ZERO,
-            tail: b"as simulated\n".to_vec(),
-            output_bytes: 0,
-            output_sha256: String::new(),
-        })
+        Ok(ended(self.exit(script, cancel)?, "as simulated\n"))
     }
 
     fn lacks(&self, _: &str, _: &Path) -> bool {

@@ -1,11 +1,7 @@
 //! A shell with three commands: `check TASK` looks for the file of the task, and the init script
 //! and a cleanup end as the fate of the process decides.
 
-use std::{
-    io,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{io, path::Path, time::Instant};
 
 use harness::shell::{Cancel, Exit, Ran, Script, Shell};
 use harness_core::TaskId;
@@ -14,7 +10,7 @@ use super::{
     Flaw,
     stage::{Moment, PATIENCE, Stage, State},
 };
-use crate::git::Files;
+use crate::{git::Files, shell::ended};
 
 /// Returns the file that the check of a task looks for.
 pub(super) fn asked_for(task: &TaskId) -> (String, Vec<u8>) {
@@ -97,13 +93,7 @@ impl Shell for RunShell {
 
     fn run_until(&self, script: &Script, cancel: &Cancel) -> io::Result<Ran> {
         self.0.in_turn();
-        Ok(Ran {
-            exit: self.exit(script, cancel)?,
-            duration: Duration::ZERO,
-            tail: b"as simulated\n".to_vec(),
-            output_bytes: 0,
-            output_sha256: String::new(),
-        })
+        Ok(ended(self.exit(script, cancel)?, "as simulated\n"))
     }
 
     fn lacks(&self, _: &str, _: &Path) -> bool {
