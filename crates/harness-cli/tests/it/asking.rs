@@ -1,25 +1,16 @@
 //! Answers, messages and refusals that suggest what was probably meant.
 
-use serde_json::json;
-
 use crate::{
     daemon::world,
     environment::TestEnvironment,
-    objective::stage::{Going, agent, beside, fifo, go, hear, stage},
+    gates::with_approval,
+    objective::stage::{Going, Held, beside, go, stage},
 };
 
 #[test]
 fn an_answer_that_is_none_of_the_choices_is_refused_and_the_choices_are_listed() {
     let env = world();
-    let ledger = json!({
-        "version": 2,
-        "phases": [{ "name": "Plan", "approve": true }, { "name": "Build" }],
-        "tasks": [
-            { "id": "plan", "title": "Plan it", "phase": "Plan" },
-            { "id": "build", "title": "Build it", "phase": "Build" },
-        ],
-    });
-    env.write("harness-tasks.json", ledger.to_string());
+    with_approval(&env);
     env.run(["task", "claim"]).success();
     env.run(["task", "complete", "plan"]).success();
     env.run(["task", "claim"]).success();
@@ -37,12 +28,9 @@ fn an_answer_that_is_none_of_the_choices_is_refused_and_the_choices_are_listed()
 #[test]
 fn a_message_that_nobody_received_is_an_error_to_its_sender() {
     let env = stage();
-    let (ready, enough) = (fifo(&env, "ready"), fifo(&env, "enough"));
-    let (to, from) = (ready.display(), enough.display());
-    let command =
-        agent(&env, &format!("echo ready > {to}; read word < {from}; echo TASK_COMPLETE"));
-    let run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
-    hear(&ready);
+    let held = Held::new(&env);
+    let run = Going::start(&env, &["run", "write it", "--agent-command", &held.command]);
+    held.is_at_work();
     for args in [&["send", "hello"][..], &["send", "hello", "--agent", "nobody"]] {
         let sent = env.harness(args).env_remove("HARNESS_DAEMON").output().unwrap();
         let said = String::from_utf8(sent.stderr).unwrap();
@@ -50,7 +38,7 @@ fn a_message_that_nobody_received_is_an_error_to_its_sender() {
         assert!(said.contains("no agent received it"), "{said}");
     }
     assert!(beside(&env, &["questions"]).is_empty());
-    std::fs::write(&enough, "enough\n").unwrap();
+    held.release();
     assert_eq!(run.end().0, Some(0));
 }
 

@@ -21,8 +21,33 @@ fn phased(env: &TestEnvironment, approve: bool) {
     env.write("harness-tasks.json", ledger.to_string());
 }
 
+/// Writes a ledger of two phases with an approval between them.
+pub(crate) fn with_approval(env: &TestEnvironment) {
+    let ledger = json!({
+        "version": 2,
+        "phases": [{ "name": "Plan", "approve": true }, { "name": "Build" }],
+        "tasks": [
+            { "id": "plan", "title": "Plan it", "phase": "Plan" },
+            { "id": "build", "title": "Build it", "phase": "Build" },
+        ],
+    });
+    env.write("harness-tasks.json", ledger.to_string());
+}
+
 fn claim(env: &TestEnvironment) -> Value {
     env.run(["task", "claim"]).success().json()["task"]["id"].clone()
+}
+
+/// Brings a ledger to the approval of its first phase. Returns the open question as it is printed.
+fn waiting_for_a_person() -> (TestEnvironment, String) {
+    let env = world();
+    phased(&env, true);
+    env.write("plan.ok", "");
+    assert_eq!(claim(&env), "plan");
+    env.run(["task", "complete", "--id", "plan"]).success();
+    assert_eq!(claim(&env), Value::Null);
+    let asked = env.run(["questions"]).success().raw().to_owned();
+    (env, asked)
 }
 
 fn passed_at(env: &TestEnvironment) -> Value {
@@ -55,13 +80,7 @@ fn a_daemon_tries_a_gate_when_somebody_needs_what_is_behind_it() {
 
 #[test]
 fn a_person_lets_a_phase_pass_by_the_daemon() {
-    let env = world();
-    phased(&env, true);
-    env.write("plan.ok", "");
-    assert_eq!(claim(&env), "plan");
-    env.run(["task", "complete", "--id", "plan"]).success();
-    assert_eq!(claim(&env), Value::Null);
-    let asked = env.run(["questions"]).success().raw().to_owned();
+    let (env, asked) = waiting_for_a_person();
     let (id, question) = asked.trim_end().split_once(": ").unwrap();
     assert_eq!(question, "May the work go on after phase Plan? [approve, reject]");
     // The question is asked once, however often a task is requested.
@@ -76,13 +95,7 @@ fn a_person_lets_a_phase_pass_by_the_daemon() {
 
 #[test]
 fn a_phase_that_waits_for_a_person_names_the_command_everywhere() {
-    let env = world();
-    phased(&env, true);
-    env.write("plan.ok", "");
-    assert_eq!(claim(&env), "plan");
-    env.run(["task", "complete", "--id", "plan"]).success();
-    assert_eq!(claim(&env), Value::Null);
-    let asked = env.run(["questions"]).success().raw().to_owned();
+    let (env, asked) = waiting_for_a_person();
     let (id, _) = asked.split_once(": ").unwrap();
     let reply = format!("harness reply {id} approve");
     env.run(["status"])

@@ -387,7 +387,7 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
 }
 
 #[test]
-fn x_c2_a_tool_speaks_for_a_worker_whoever_started_the_server() {
+fn x_c2_a_tool_speaks_for_a_worker_even_if_the_operator_started_the_server() {
     for daemon in [false, true] {
         let env = world();
         let env = if daemon { env.with_daemon() } else { env };

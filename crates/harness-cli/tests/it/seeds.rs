@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     environment::TestEnvironment,
-    objective::stage::{Going, agent, fifo, go, hear, stage},
+    objective::stage::{Going, Held, go, stage},
     terminal::Terminal,
 };
 
@@ -58,16 +58,13 @@ fn a_shutdown_without_a_daemon_is_no_error() {
 #[test]
 fn a_daemon_that_is_started_beside_a_run_names_the_run() {
     let env = stage();
-    let (ready, enough) = (fifo(&env, "ready"), fifo(&env, "enough"));
-    let (to, from) = (ready.display(), enough.display());
-    let command =
-        agent(&env, &format!("echo ready > {to}; read word < {from}; echo TASK_COMPLETE"));
-    let run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
-    hear(&ready);
+    let held = Held::new(&env);
+    let run = Going::start(&env, &["run", "write it", "--agent-command", &held.command]);
+    held.is_at_work();
     let started = env.harness(["daemon", "start"]).env_remove("HARNESS_DAEMON").output().unwrap();
     let said = String::from_utf8(started.stderr).unwrap();
     assert!(said.contains("`harness run` serves this ledger already"), "{said}");
-    std::fs::write(&enough, "enough\n").unwrap();
+    held.release();
     assert_eq!(run.end().0, Some(0));
 }
 

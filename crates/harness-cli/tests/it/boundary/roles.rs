@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     environment::TestEnvironment,
+    gates::with_approval,
     host::{ask, connect, world},
 };
 
@@ -335,19 +336,6 @@ fn a_peer_of_another_pid_namespace_is_a_worker() {
     let ran = contained(&["harness", "task", "edit", "task-001", "--title", "x"]);
     assert!(ran.ended_with(&[1]), "{ran}");
     assert_eq!(env.task(0)["title"], "one");
-}
-
-/// Writes a ledger of two phases with an approval between them.
-fn with_approval(env: &TestEnvironment) {
-    let ledger = json!({
-        "version": 2,
-        "phases": [{ "name": "Plan", "approve": true }, { "name": "Build" }],
-        "tasks": [
-            { "id": "plan", "title": "Plan it", "phase": "Plan" },
-            { "id": "build", "title": "Build it", "phase": "Build" },
-        ],
-    });
-    env.write("harness-tasks.json", ledger.to_string());
 }
 
 #[test]

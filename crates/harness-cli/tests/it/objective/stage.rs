@@ -114,6 +114,32 @@ pub(crate) fn fifo(env: &TestEnvironment, name: &str) -> PathBuf {
     path
 }
 
+/// An agent that is at work until the test lets it end.
+pub(crate) struct Held {
+    pub(crate) command: String,
+    ready: PathBuf,
+    enough: PathBuf,
+}
+
+impl Held {
+    pub(crate) fn new(env: &TestEnvironment) -> Self {
+        let (ready, enough) = (fifo(env, "ready"), fifo(env, "enough"));
+        let (to, from) = (ready.display(), enough.display());
+        let script = format!("echo ready > {to}; read word < {from}; echo TASK_COMPLETE");
+        Self { command: agent(env, &script), ready, enough }
+    }
+
+    /// Waits until the agent is at work.
+    pub(crate) fn is_at_work(&self) {
+        hear(&self.ready);
+    }
+
+    /// Lets the agent end.
+    pub(crate) fn release(&self) {
+        fs::write(&self.enough, "enough\n").unwrap();
+    }
+}
+
 /// Waits until a process writes a line into it.
 pub(crate) fn hear(fifo: &PathBuf) -> String {
     let mut said = String::new();
