@@ -31,9 +31,9 @@ use crate::{
     host::places,
     interrupt::Interrupt,
     invocation::Invocation,
-    paint::visible,
+    paint::{visible, warn},
     root::StateRoot,
-    store::{not_found, warn},
+    store::not_found,
     trust::{self, Trust},
     would_run::item,
 };

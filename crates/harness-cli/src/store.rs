@@ -15,10 +15,10 @@ use harness::{
 };
 use harness_core::{Ledger, Refusal, Task, TaskId, format::FormatError};
 
-pub(crate) use crate::paint::warn;
 use crate::{
     failure::{Failure, Result},
     invocation::Invocation,
+    paint::warn,
     root::StateRoot,
 };
 

@@ -39,8 +39,8 @@ use crate::{
     environment::Environment,
     failure::{Failure, Result},
     invocation::Invocation,
+    paint::warn,
     root::StateRoot,
-    store::warn,
     would_run::WouldRun,
 };
 

@@ -16,7 +16,7 @@ use harness_core::{
 };
 
 use crate::{
-    failure::Result, host::places, invocation::Invocation, log_file, root::StateRoot, store::warn,
+    failure::Result, host::places, invocation::Invocation, log_file, paint::warn, root::StateRoot,
 };
 
 /// The number of lines of the log in a view.

@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
+    paint::warn,
     root::StateRoot,
-    store::warn,
 };
 
 /// The `--worker` of every command that acts as a worker (`#[command(flatten)]`).

@@ -14,10 +14,10 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::Invocation,
-    paint::visible,
+    paint::{visible, warn},
     prompt::{Audience, ask},
     root::StateRoot,
-    store::{task_id, warn},
+    store::task_id,
     trust::Trust,
     would_run::WouldRun,
 };

@@ -29,10 +29,9 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::{Invocation, working_directory},
-    paint::one_line,
+    paint::{one_line, warn},
     prompt::{Answer, Audience},
     root::StateRoot,
-    store::warn,
     trust::{self, Trust},
     would_run::WouldRun,
 };

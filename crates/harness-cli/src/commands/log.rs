@@ -16,8 +16,9 @@ use crate::{
     invocation::Invocation,
     log_file::{LOG, LogFile},
     log_line::Painted,
+    paint::warn,
     root::StateRoot,
-    store::{not_found, task_id, warn},
+    store::{not_found, task_id},
     watch::Watch,
 };
 

@@ -12,9 +12,9 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::{Invocation, working_directory},
-    paint::visible,
+    paint::{visible, warn},
     root::StateRoot,
-    store::{task_id, warn},
+    store::task_id,
 };
 
 /// Keep what search tools found for later contexts

@@ -23,10 +23,10 @@ use crate::{
     exit::ExitCode,
     failure::Result,
     invocation::Invocation,
-    paint::{coloured, visible},
+    paint::{coloured, visible, warn},
     render::{Cell, Table},
     root::StateRoot,
-    store::{not_found, task_id, warn},
+    store::{not_found, task_id},
     trust,
 };
 

@@ -8,10 +8,9 @@ use super::{Standing, Trust};
 use crate::{
     failure::{Failure, Result},
     invocation::Invocation,
-    paint::visible,
+    paint::{visible, warn},
     prompt::{Answer, Audience, confirm},
     root::StateRoot,
-    store::warn,
     would_run::WouldRun,
 };
 

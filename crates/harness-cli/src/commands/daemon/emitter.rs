@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::{
     config::{self, Overrides},
     environment::Environment,
+    paint::warn,
     root::StateRoot,
-    store::warn,
     trust::Trust,
 };
 use harness::{

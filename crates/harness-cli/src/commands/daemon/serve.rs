@@ -31,8 +31,8 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::Invocation,
+    paint::warn,
     root::StateRoot,
-    store::warn,
     trust::{self, Trust},
     would_run::item,
 };

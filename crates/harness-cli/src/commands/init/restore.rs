@@ -14,9 +14,9 @@ use crate::{
     exit::ExitCode,
     failure::Result,
     invocation::Invocation,
-    paint::one_line,
+    paint::{one_line, warn},
     root::StateRoot,
-    store::{both_ways, warn},
+    store::both_ways,
 };
 
 /// Restores the newest version that harness wrote, and prints what is missing.

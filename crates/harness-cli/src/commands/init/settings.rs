@@ -14,8 +14,8 @@ use super::{
 use crate::{
     failure::{Failure, Result},
     invocation::Invocation,
+    paint::warn,
     root::StateRoot,
-    store::warn,
     trust::Trust,
     would_run::WouldRun,
 };

@@ -6,9 +6,9 @@ use super::{Args, Ignore, in_git, is_absent, write_ignore_rules};
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
+    paint::warn,
     prompt::{Answer, Audience, confirm_or},
     root::StateRoot,
-    store::warn,
     trust::Trust,
     would_run::WouldRun,
 };

@@ -32,8 +32,8 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::{Invocation, working_directory},
+    paint::warn,
     root::StateRoot,
-    store::warn,
 };
 
 /// Add harness to your own Claude Code or Codex

@@ -16,11 +16,10 @@ use crate::{
     exit::ExitCode,
     failure::Result,
     invocation::{Invocation, working_directory},
-    paint::visible,
+    paint::{visible, warn},
     prompt::Audience,
     render::tasks,
     root::StateRoot,
-    store::warn,
     trust::{self, Trust},
     would_run::WouldRun,
 };

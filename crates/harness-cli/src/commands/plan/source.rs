@@ -10,7 +10,7 @@ use harness_core::plan::{Plan, PlanError};
 
 use crate::{
     failure::{Failure, Result},
-    store::warn,
+    paint::warn,
 };
 
 /// Where a plan is read from.

@@ -9,7 +9,7 @@ use harness_core::{
     task::{Status, Via},
 };
 
-use crate::{failure::Result, store::warn};
+use crate::{failure::Result, paint::warn};
 
 /// The name for a user's changes: `refs/harness/rescue/user/<seconds since 1970>`.
 const USER: &str = "user";

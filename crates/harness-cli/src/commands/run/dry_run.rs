@@ -11,7 +11,7 @@ use harness_core::{
 use serde_json::{Value, json};
 
 use super::super::Invocation;
-use crate::{exit::ExitCode, failure::Result, store::warn};
+use crate::{exit::ExitCode, failure::Result, paint::warn};
 
 /// What would happen to one task.
 struct Planned {

@@ -12,7 +12,7 @@ use harness::{
     workspace::{GitWorkspace, Workspace},
 };
 
-use crate::{config::Keep, failure::Result, store::warn};
+use crate::{config::Keep, failure::Result, paint::warn};
 
 const DAY_SECONDS: u64 = 86_400;
 

@@ -59,10 +59,9 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Kind, Result},
     invocation::Invocation,
-    paint::Paint,
+    paint::{Paint, warn},
     render::ColorWhen,
     root::StateRoot,
-    store::warn,
     trust,
 };
 

@@ -11,7 +11,7 @@ use harness::{
 use super::{Args, agent::Agents};
 use crate::{
     failure::{Failure, Result},
-    store::warn,
+    paint::warn,
 };
 
 /// Warns once, at the start, about an agent that costs money without a limit, or whose cost is

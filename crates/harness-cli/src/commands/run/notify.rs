@@ -13,7 +13,7 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-use crate::store::warn;
+use crate::paint::warn;
 
 /// Runs it with the event as JSON on standard input. It cannot change the end of the run.
 pub(super) fn notify(command: &str, root: &Path, event: &Value) {

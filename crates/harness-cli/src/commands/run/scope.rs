@@ -7,7 +7,8 @@ use harness::{
 
 use crate::{
     failure::{Failure, Result},
-    store::{not_found, warn},
+    paint::warn,
+    store::not_found,
 };
 
 /// The scope of a run. Each named task must be in the ledger.

@@ -38,8 +38,8 @@ use super::{
 use crate::{
     config::Config,
     failure::{Failure, Result},
+    paint::warn,
     root::StateRoot,
-    store::warn,
 };
 
 pub(super) struct Session<'a> {

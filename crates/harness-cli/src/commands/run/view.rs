@@ -85,7 +85,7 @@ impl View {
         let line = format!("WARN: {}", one_line(text));
         self.copy(&format!("{line}\n"));
         match &self.surface {
-            Surface::Lines => crate::store::warn(text),
+            Surface::Lines => crate::paint::warn(text),
             Surface::Live(footer) => {
                 footer.print(&[self.paint.style(coloured(AnsiColor::Yellow), line).to_string()]);
             }

@@ -4,7 +4,7 @@ use harness::protocol::{CompletedTask, TaskComplete};
 use harness_core::{TaskId, command::Authority, machine::judge::ClientWork};
 
 use super::holder::{Claimed, Named};
-use crate::{exit::ExitCode, failure::Result, invocation::Invocation, store::warn};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, paint::warn};
 
 /// Check a task, and mark it as completed if the check passes
 ///
