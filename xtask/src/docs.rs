@@ -1,49 +1,104 @@
-//! `docs/cli.md`, generated from the help of the binary.
+//! What is generated: `docs/cli.md` from the help of the binary, `docs/configuration.md` and
+//! `schema/` from its schema and from PROTOCOL.md, `plugin/` from what it installs. The site is made
+//! from all pages.
 
-use std::{fmt::Write as _, fs, process::Command};
+use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 
-use crate::run::{Done, cargo, root, run};
+use crate::{
+    page::Page,
+    plugin, recording, reference,
+    run::{Done, cargo, root, run},
+    schema, site,
+};
 
 const HEAD: &str = "# Commands\n\nMade by `cargo xtask docs` from `harness --help`; do not edit.\n";
 
 pub(crate) fn docs(arguments: &[&str]) -> Done {
-    run(cargo().args(["build", "--quiet", "--package", "harness-supervisor-cli"]))?;
-    let mut text = HEAD.to_owned();
-    page(&mut Vec::new(), &mut text)?;
-    let path = root().join("docs/cli.md");
     match arguments {
-        [] => fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display())),
-        ["--check"] if fs::read_to_string(&path).is_ok_and(|old| old == text) => Ok(()),
-        ["--check"] => {
-            Err("docs/cli.md is not what the binary says: run `cargo xtask docs`".into())
-        }
-        _ => Err("usage: cargo xtask docs [--check]".into()),
+        [] => write(),
+        ["--check"] => check(),
+        ["--site"] => check().and_then(|()| site::build()),
+        _ => Err("usage: cargo xtask docs [--check | --site]".into()),
     }
 }
 
-fn page(words: &mut Vec<String>, text: &mut String) -> Done {
+fn write() -> Done {
+    for (name, text) in generated()? {
+        let path = root().join(&name);
+        let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let written = folder.and_then(|()| fs::write(&path, text));
+        written.map_err(|why| format!("{}: {why}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn check() -> Done {
+    let generated = generated()?;
+    let differs = |(name, text): &&(String, String)| {
+        fs::read_to_string(root().join(name)).ok().as_ref() != Some(text)
+    };
+    let stale: Vec<_> = generated.iter().filter(differs).map(|(name, _)| name.as_str()).collect();
+    if stale.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} would be different now: run `cargo xtask docs`", stale.join(", ")))
+}
+
+/// Returns the path and the text of each generated file.
+fn generated() -> Result<Vec<(String, String)>, String> {
+    run(cargo().args(["build", "--quiet", "--package", "harness-supervisor-cli"]))?;
+    let mut commands = HEAD.to_owned();
+    help(&mut Vec::new(), &mut commands)?;
+    let config = said(&["config", "--schema"])?;
+    let parsed = serde_json::from_str(&config).map_err(|why| format!("config --schema: {why}"))?;
+    let protocol = Page::open("PROTOCOL.md")?;
+    let examples = Page::open("crates/harness-cli/src/config/example.toml")?;
+    let mut files = vec![
+        ("docs/cli.md".to_owned(), commands),
+        ("docs/configuration.md".to_owned(), reference::page(&parsed, &examples.text, &protocol)?),
+        ("schema/harness.schema.json".to_owned(), config),
+    ];
+    let recording = Page::open("docs/demo.txt")?;
+    files.push(("docs/demo.svg".to_owned(), recording::svg(&recording.text)));
+    let schemas = schema::of_protocol(&protocol)?;
+    files.extend(schemas.into_iter().map(|(name, text)| (format!("schema/{name}"), text)));
+    files.extend(plugin::files(&program())?);
+    Ok(files)
+}
+
+/// Returns the program that was built for this.
+pub(crate) fn program() -> PathBuf {
     let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let output = Command::new(target.join("debug/harness"))
-        .args(words.iter())
-        .arg("--help")
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("debug/harness")
+}
+
+/// Returns what the program prints.
+fn said(arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program())
+        .args(arguments)
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .output()
         .map_err(|e| e.to_string())?;
-    let help = String::from_utf8_lossy(&output.stdout);
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn help(words: &mut Vec<String>, text: &mut String) -> Done {
+    let mut arguments: Vec<&str> = words.iter().map(String::as_str).collect();
+    arguments.push("--help");
+    let help = said(&arguments)?;
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
     let name =
         ["harness".to_owned()].iter().chain(words.iter()).cloned().collect::<Vec<_>>().join(" ");
     let _ = write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", help.join("\n").trim());
     for command in subcommands(&help) {
         words.push(command);
-        page(words, text)?;
+        self::help(words, text)?;
         words.pop();
     }
     Ok(())
 }
-
 /// Returns the first word of each line in the sections that list commands. The top page groups them
 /// under headings of its own.
 fn subcommands(help: &[&str]) -> Vec<String> {

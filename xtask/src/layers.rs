@@ -10,7 +10,7 @@ use crate::source::{SourcePath, paths};
 
 /// The layers of `crates/harness`, the lowest first.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "event", "home", "process", "queue", "shell"],
+    &["blocking", "clock", "event", "home", "http", "process", "queue", "shell"],
     &["check", "handoff", "prompts", "research", "store", "trajectory", "workspace"],
     &[
         "agent",
@@ -22,9 +22,11 @@ const LAYERS: &[&[&str]] = &[
         "drive",
         "error",
         "hub",
+        "notify",
         "recorder",
         "repeat",
         "telemetry",
+        "trace",
     ],
     &["flows"],
     &["project", "protocol", "view"],

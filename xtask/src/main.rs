@@ -1,16 +1,25 @@
 //! The commands for developers of harness: `cargo xtask <command>`.
 
 mod bench;
+mod browser;
 mod docs;
 mod layers;
 mod manifests;
 mod names;
+mod packages;
+mod page;
+mod plugin;
 mod real_agents;
+mod recording;
+mod reference;
 mod run;
+mod schema;
 mod sim;
+mod site;
 mod source;
 mod test;
 mod tidy;
+mod tools;
 mod words;
 
 use std::process::ExitCode;
@@ -21,11 +30,16 @@ usage: cargo xtask <command>
   test             everything that must pass, with all the set-up it needs
   test --real-agents
                    the real agents, installed by npm below target/, against a scripted model
+  test --packages  the packages of npm, Debian and Cargo: made, installed in scratch folders, and run
+  package npm BINARY PLATFORM FOLDER | extras
+                   the packages of npm around a binary; manual pages and completions for packages
+  test --browser   the pages of `harness web`, in Debian's Chromium, which it installs
   tidy             rules of the house that no compiler checks
   sim [--seeds N] [--seed S]
                    the simulator over N seeds (default 1000), or one seed with its story
   bench [--quick]  ratios of cost, each against a yardstick measured in the same run
-  docs [--check]   docs/cli.md from the binary's own help
+  docs [--check]   docs/cli.md, docs/configuration.md, schema/ and plugin/, or whether they are up to date
+  docs --site      the documentation as a web site in target/site, by mdBook
 ";
 
 fn main() -> ExitCode {
@@ -34,6 +48,9 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["test"] => test::test(),
         ["test", "--real-agents"] => real_agents::test(),
+        ["test", "--packages"] => packages::test(),
+        ["package", rest @ ..] => packages::package(rest),
+        ["test", "--browser"] => browser::test(),
         ["tidy"] => tidy::tidy(),
         ["sim", rest @ ..] => sim::sim(rest),
         ["bench", rest @ ..] => bench::bench(rest),

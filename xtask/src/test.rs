@@ -11,9 +11,11 @@ pub(crate) fn test() -> Done {
     crate::docs::docs(&["--check"])?;
     crate::sim::sim(&[])?;
     run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
-    if answers(cargo().args(["nextest", "--version"])) {
+    let tested = if answers(cargo().args(["nextest", "--version"])) {
         run(cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"]))
     } else {
         run(cargo().args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]))
-    }
+    };
+    crate::browser::report();
+    tested
 }

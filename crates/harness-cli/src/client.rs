@@ -131,9 +131,13 @@ impl Invocation {
         }
         options.places = places(&self.env);
         options.launch = Some(self.launch()?);
-        if let Interrupt::Request(stop) = &self.interrupt {
-            options.stop = Some(stop.clone());
-            options.speaks_as = Some(Role::Worker);
+        match &self.interrupt {
+            Interrupt::Signals => {}
+            Interrupt::Request(stop) => {
+                options.stop = Some(stop.clone());
+                options.speaks_as = Some(Role::Worker);
+            }
+            Interrupt::Page(stop) => options.stop = Some(stop.clone()),
         }
         options.lock_wait = self.lock_wait()?;
         options.lease_seconds = self.lease_seconds()?;
@@ -280,6 +284,9 @@ fn tool_for(verb: Verb) -> Option<&'static str> {
         | Verb::GetState
         | Verb::Status
         | Verb::PlanReset
+        | Verb::PhaseEdit
+        | Verb::PhaseRemove
+        | Verb::SessionConfigure
         | Verb::TaskEdit
         | Verb::TaskRemove
         | Verb::TaskRetry
@@ -289,6 +296,9 @@ fn tool_for(verb: Verb) -> Option<&'static str> {
         | Verb::Send
         | Verb::Ack
         | Verb::Kick
+        | Verb::Pause
+        | Verb::Resume
+        | Verb::Budget
         | Verb::Abort
         | Verb::Subscribe
         | Verb::May

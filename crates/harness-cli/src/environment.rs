@@ -69,6 +69,11 @@ impl Environment {
         self.base("XDG_CONFIG_HOME", ".config")
     }
 
+    /// Returns `~/.local/share`, or the directory in XDG_DATA_HOME; `None` if there is no home.
+    pub(crate) fn data_home(&self) -> Option<PathBuf> {
+        self.base("XDG_DATA_HOME", ".local/share")
+    }
+
     /// Returns `~/.local/state`, or the directory in XDG_STATE_HOME.
     pub(crate) fn state_home(&self) -> Result<PathBuf> {
         self.base("XDG_STATE_HOME", ".local/state").ok_or_else(|| {

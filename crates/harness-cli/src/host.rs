@@ -22,6 +22,19 @@ pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<Way> {
     Ok(ask_to_yield(root.path(), places, ANSWER_WITHIN)?)
 }
 
+/// Binds a socket for a process that works beside others: that of the host, if there is none, or else
+/// one of its own.
+pub(crate) fn bind_beside_others(root: &StateRoot, places: &Places) -> Result<Bound> {
+    // A daemon that has given out tasks stays the host.
+    if let Ok(Way::Free) = make_way(root, places) {
+        match socket::bind(root.path(), places) {
+            Err(SocketError::Running { .. } | SocketError::Taken { .. }) => {}
+            bound => return Ok(bound?),
+        }
+    }
+    Ok(socket::bind_beside(root.path(), places)?)
+}
+
 /// Binds the socket for a run, which already holds the lock. A daemon that was started in between
 /// makes way too.
 pub(crate) fn bind(root: &StateRoot, places: &Places) -> Result<Bound> {

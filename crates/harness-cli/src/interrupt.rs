@@ -22,13 +22,15 @@ pub(crate) enum Interrupt {
     Signals,
     /// The client of this request, one of many that are answered concurrently.
     Request(Cancel),
+    /// A person in a browser, or a program that has the token of the web server.
+    Page(Cancel),
 }
 
 impl Interrupt {
     pub(crate) fn request(&self) -> Result<Cancel> {
         match self {
             Self::Signals => request(),
-            Self::Request(cancel) => Ok(cancel.clone()),
+            Self::Request(cancel) | Self::Page(cancel) => Ok(cancel.clone()),
         }
     }
 }

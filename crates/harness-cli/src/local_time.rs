@@ -14,6 +14,11 @@ pub(crate) fn clock(time: Timestamp) -> String {
     time.unwrap_or_default()
 }
 
+/// Returns the day too: `2025-07-01 15:04:05`.
+pub(crate) fn date_and_clock(time: Timestamp) -> String {
+    local(time).map_or_else(|| time.to_string(), |t| t.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
 /// Returns a moment near `now`: `15:04`, or with the date if it is another day: `Nov 17, 15:04`.
 pub(crate) fn moment(time: Timestamp, now: Timestamp) -> String {
     let Some((time, now)) = local(time).zip(local(now)) else { return time.to_string() };

@@ -1,6 +1,9 @@
 //! A line of the log for a person: the text of the file, coloured by its type.
 
-use std::fmt::{self, Display};
+use std::{
+    borrow::Cow,
+    fmt::{self, Display},
+};
 
 use clap::builder::styling::{AnsiColor, Style};
 use harness_core::log::{Kind, LogLine};
@@ -8,22 +11,47 @@ use harness_core::log::{Kind, LogLine};
 use crate::{
     local_time,
     paint::{Paint, coloured, one_line},
+    render::Out,
 };
 
 pub(crate) struct Painted<'a> {
     pub(crate) line: &'a str,
     pub(crate) paint: Paint,
+    pub(crate) zone: Zone,
+}
+
+/// The zone in which the time of a line is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zone {
+    /// As in the file.
+    Utc,
+    /// That of the user.
+    Local,
+}
+
+impl Zone {
+    /// Returns the zone for output that a person may read, or a program.
+    pub(crate) fn of(out: &Out) -> Self {
+        if out.is_terminal() { Self::Local } else { Self::Utc }
+    }
 }
 
 impl Display for Painted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, paint } = self;
-        let parts = match paint {
-            Paint::Plain => None,
-            Paint::Coloured => Parts::of(line),
+        let Self { line, paint, zone } = self;
+        let parts = match (paint, zone) {
+            (Paint::Plain, Zone::Utc) => None,
+            (Paint::Coloured, _) | (_, Zone::Local) => Parts::of(line),
         };
         let Some(parts) = parts else { return f.write_str(&one_line(line)) };
-        write!(f, "{}", paint.faint(one_line(parts.head)))?;
+        let head = match zone {
+            Zone::Utc => one_line(parts.head),
+            Zone::Local => {
+                let LogLine { time, session, .. } = &parts.parsed;
+                format!("[{}] [SESSION-{session}] ", local_time::date_and_clock(*time)).into()
+            }
+        };
+        write!(f, "{}", paint.faint(head))?;
         parts.write(f, *paint)
     }
 }
@@ -68,9 +96,22 @@ impl<'a> Parts<'a> {
         Some(Self { head: line.get(..end)?, tail, parsed })
     }
 
+    /// Returns the rest in words for people. The line of a rollback is published as a git command, but
+    /// a rollback saves the work first and keeps the user's files.
+    fn readable_tail(&self) -> Cow<'a, str> {
+        let reset = self.parsed.message.strip_prefix("git reset --hard ");
+        match (self.parsed.kind, &self.parsed.task, reset) {
+            (Kind::Rollback, Some(task), Some(commit)) => {
+                let text = format!(" [{task}] to {commit}; the work of the attempt is saved");
+                Cow::Owned(format!("{}: harness rescue list {task}", one_line(&text)))
+            }
+            _ => one_line(self.tail),
+        }
+    }
+
     /// Writes the type and the rest.
     fn write(&self, f: &mut fmt::Formatter<'_>, paint: Paint) -> fmt::Result {
-        let (kind, tail) = (self.parsed.kind, one_line(self.tail));
+        let (kind, tail) = (self.parsed.kind, self.readable_tail());
         let style = style(kind);
         write!(f, "{}", paint.style(style, kind.name()))?;
         match kind {

@@ -38,13 +38,17 @@ impl StateRoot {
         }
         let start = canonical(start)?;
         let worktree = named_worktree(env);
-        let from = worktree.iter().chain([&start]);
-        let mut above = from.flat_map(|start| start.ancestors());
-        let found = above.find(|directory| is_root(env, directory));
-        found.map(|root| Self(root.to_owned())).ok_or_else(|| {
+        let mut from = worktree.iter().chain([&start]);
+        let found = from.find_map(|start| above(start, usize::MAX, |d| is_root(env, d)));
+        found.map(Self).ok_or_else(|| {
             Failure::error(format!("no {LEDGER} in {} or above", start.display()))
                 .hint("create one with `harness init`")
         })
+    }
+
+    /// Returns the name of the project for people: that of its directory.
+    pub(crate) fn name(&self) -> &str {
+        self.0.file_name().and_then(|name| name.to_str()).unwrap_or("harness")
     }
 
     /// Returns the place where `init` creates a ledger: the pin, else the top level of the git work
@@ -83,10 +87,11 @@ impl StateRoot {
             return Some(Self(root));
         }
         let bases = [env.path("CLAUDE_PROJECT_DIR"), Some(cwd.unwrap_or(start))];
-        bases.into_iter().flatten().filter_map(|base| base.canonicalize().ok()).find_map(|base| {
-            let mut near = base.ancestors().take(1 + HOOK_PARENTS);
-            near.find(|directory| holds_ledger(directory)).map(|root| Self(root.to_owned()))
-        })
+        bases
+            .into_iter()
+            .flatten()
+            .filter_map(|base| base.canonicalize().ok())
+            .find_map(|base| above(&base, 1 + HOOK_PARENTS, holds_ledger).map(Self))
     }
 
     /// Returns the root for matters of a session, which needs no ledger: without a ledger it is the
@@ -120,6 +125,17 @@ impl StateRoot {
         Folder::ours(&directory)?;
         Ok(directory)
     }
+}
+
+/// Returns the nearest of `count` directories from `start` upward that is a root. A ledger that is
+/// checked out in the tree of a worker marks none. The root is above that tree, or in the main tree.
+fn above(start: &Path, count: usize, is: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    let tree = glance::worker_tree(start);
+    let outside = |directory: &&Path| tree.is_none_or(|tree| !directory.starts_with(tree));
+    let main = tree.and_then(|_| glance::in_main_tree(start));
+    let of_main = main.iter().flat_map(|main| main.ancestors());
+    let mut all = start.ancestors().filter(outside).take(count).chain(of_main);
+    all.find(|directory| is(directory)).map(Path::to_owned)
 }
 
 /// Returns the work tree of a worker, if it exists.

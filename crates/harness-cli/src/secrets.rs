@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use harness::process::{Redactor, name_secrets};
 
 use crate::{
-    config::{self, Config, Origin, Overrides},
+    config::{self, Config, Notify, Origin, Overrides},
     invocation::Invocation,
+    otel,
     root::StateRoot,
     trust::Trust,
 };
@@ -14,7 +15,11 @@ use crate::{
 /// Returns the caller's secrets, and those that the configuration gives to agents. All agents share
 /// them, because one agent's output is the next one's prompt.
 pub(crate) fn known(config: &Config) -> Redactor {
-    name_secrets(config.secrets.names.clone(), config.secrets.except.clone());
+    let of_channels = config.notify.iter().flat_map(Notify::variables).map(str::to_owned);
+    let of_collector = [otel::HEADERS.to_owned()];
+    let names = config.secrets.names.iter().cloned().chain(of_channels).chain(of_collector);
+    let names = names.collect();
+    name_secrets(names, config.secrets.except.clone());
     let entries = config.agents.values().flat_map(|agent| &agent.env);
     let given = entries.filter_map(|entry| entry.split_once('='));
     let given = given.map(|(name, value)| (OsString::from(name), OsString::from(value)));

@@ -123,6 +123,17 @@ impl Display for Span {
     }
 }
 
+/// Seconds as a person says them, who does not count seconds after a minute: `42 s`, `12 min`, `3 h
+/// 20 min`.
+pub(crate) struct RoughSpan(pub(crate) u64);
+
+impl Display for RoughSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0;
+        Span(if seconds < 60 { seconds } else { seconds / 60 * 60 }).fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +144,7 @@ mod tests {
         let expected =
             ["0 s", "59 s", "1 min", "29 min 5 s", "1 h", "3 h 20 min", "1 d", "2 d 4 h"];
         assert_eq!(told, expected);
+        let told = [5, 61, 725, 12_034].map(|s| RoughSpan(s).to_string());
+        assert_eq!(told, ["5 s", "1 min", "12 min", "3 h 20 min"]);
     }
 }

@@ -69,15 +69,15 @@ impl Trust {
         Ok(Self { directory, last: Mutex::default() })
     }
 
-    /// Returns whether this item may run: it was agreed to, or git does not track its file. The
-    /// other items of the root are neither read nor asked for.
+    /// Returns whether this item may run: it was agreed to, or git does not track its file and it was
+    /// not imported from another tool. The other items of the root are not asked for.
     pub(crate) fn covers(&self, root: &StateRoot, item: &Item) -> Result<bool> {
         let Some(granted) = self.granted(root)? else { return Ok(false) };
         if granted.items.contains(item) {
             return Ok(true);
         }
         let sources = trust::sources(std::slice::from_ref(item));
-        Ok(tracked(root, &sources).is_empty())
+        Ok(tracked(root, &sources).is_empty() && !WouldRun::imported(root, item))
     }
 
     /// Returns what may run, and what has to be asked for. Git is used only if something is new.

@@ -1,22 +1,47 @@
 //! The sources of views: the files and the host of a root.
 
-use std::path::Path;
+mod board;
+mod recent_events;
+mod story;
+mod transcript;
+
+pub(crate) use board::BoardSource;
+pub(crate) use story::{diff, story};
+#[allow(unused_imports, reason = "for the pages of a browser")]
+pub(crate) use story::{money, objectives};
+pub(crate) use transcript::{TranscriptPage, transcript};
+
+use std::{collections::BTreeSet, path::Path};
 
 use harness::{
     client::open_questions,
+    clock::{Clock as _, SystemClock},
     flows::ClosedGate,
     project::LedgerText,
     protocol::QuestionView,
-    store::{RunStore, RunStoreError, Runs as _, is_gone},
-    view::{RunHistory, TaskSurroundings, View, ViewInputs},
+    store::{PullRequest, RegisteredWorker, Registry, RunStore, RunStoreError, Runs as _, is_gone},
+    view::{
+        ProjectReport, ReportInputs, RunHistory, TargetCard, TaskSurroundings, View, ViewInputs,
+        WorkerCard,
+    },
+    workspace::{Rescue, Workspace as _},
 };
 use harness_core::{
-    Run, TaskId, Timestamp,
+    Epoch, Ledger, Receipt, Run, Task, TaskId, Timestamp,
     format::{Glance, TaskGlance},
+    ledger::SessionConfig,
+    task::Status,
 };
 
 use crate::{
-    failure::Result, host::places, invocation::Invocation, log_file, paint::warn, root::StateRoot,
+    environment::Environment,
+    failure::Result,
+    host::places,
+    invocation::Invocation,
+    log_file,
+    paint::warn,
+    repository::{self, workspace},
+    root::StateRoot,
 };
 
 /// The number of lines of the log in a view.
@@ -35,25 +60,51 @@ pub(crate) struct ViewSources<'a> {
 pub(crate) struct Surroundings {
     questions: Vec<QuestionView>,
     gate: Option<ClosedGate>,
+    workers: Vec<RegisteredWorker>,
 }
 
 impl Surroundings {
     /// Reads the state without waiting. A host that does not answer at once counts as one without
     /// questions.
     pub(crate) fn read(invocation: &Invocation, root: &StateRoot) -> Self {
-        let is_off = invocation.env.get("HARNESS_DAEMON").is_some_and(|value| value == "off");
-        let questions = match is_off {
-            true => Vec::new(),
-            false => open_questions(root.path(), &places(&invocation.env)),
-        };
-        // An unreadable file must not prevent the display of the rest.
-        Self { questions, gate: ClosedGate::read(root.path()).ok().flatten() }
+        Self::of(&invocation.env, root)
     }
 
-    pub(crate) fn of_task<'a>(&'a self, record: &'a RunHistory) -> TaskSurroundings<'a> {
+    /// Does the same for a surface that outlives the command.
+    pub(crate) fn of(env: &Environment, root: &StateRoot) -> Self {
+        let is_off = env.get("HARNESS_DAEMON").is_some_and(|value| value == "off");
+        let questions = match is_off {
+            true => Vec::new(),
+            false => open_questions(root.path(), &places(env)),
+        };
+        // An unreadable file must not prevent the display of the rest.
+        let gate = ClosedGate::read(root.path()).ok().flatten();
+        let workers = Registry::of(root.path()).workers().unwrap_or_default();
+        Self { questions, gate, workers }
+    }
+
+    /// Returns the workers of `ledger`.
+    pub(crate) fn workers(
+        &self,
+        ledger: &Ledger,
+        record: &RunHistory,
+        now: Timestamp,
+    ) -> Vec<WorkerCard> {
+        let abandoned = |task: &TaskId, epoch| record.abandoned(task, epoch).is_some();
+        WorkerCard::all(ledger, &self.workers, abandoned, now)
+    }
+
+    pub(crate) fn of_task<'a>(
+        &'a self,
+        record: &'a RunHistory,
+        workers: &'a [WorkerCard],
+        paused_at: Option<Timestamp>,
+    ) -> TaskSurroundings<'a> {
         let mut around = TaskSurroundings::new(record);
         around.questions = &self.questions;
         around.gate = self.gate.as_ref();
+        around.workers = workers;
+        around.paused_at = paused_at;
         around
     }
 }
@@ -62,7 +113,8 @@ impl<'a> ViewSources<'a> {
     pub(crate) fn read(invocation: &Invocation, root: &'a StateRoot) -> Result<Self> {
         let text = root.snapshot_text()?;
         let log = log_file::last_lines(root.path(), LOG_LINES)?;
-        Ok(Self { root, text, log, surroundings: Surroundings::read(invocation, root) })
+        let surroundings = Surroundings::read(invocation, root);
+        Ok(Self { root, text, log, surroundings })
     }
 
     pub(crate) fn ledger(&self) -> Result<Glance<'_>> {
@@ -83,21 +135,95 @@ impl<'a> ViewSources<'a> {
         &'b self,
         ledger: &'b Glance<'b>,
         record: &'b RunHistory,
+        ahead: Option<u32>,
         now: Timestamp,
     ) -> View<'b> {
         let mut inputs = ViewInputs::new(self.root.path(), ledger, record);
         inputs.questions = &self.surroundings.questions;
         inputs.gate = self.surroundings.gate.as_ref();
         inputs.log = &self.log;
+        inputs.workers = &self.surroundings.workers;
+        inputs.ahead = ahead;
         View::of(&inputs, now)
     }
+}
+
+/// Calls `show` with the report about the project.
+pub(crate) fn report<T>(
+    invocation: &Invocation,
+    root: &StateRoot,
+    ledger: &Ledger,
+    show: impl FnOnce(&ProjectReport<'_>, Timestamp) -> Result<T>,
+) -> Result<T> {
+    let record = whole_record(root.path(), None);
+    let surroundings = Surroundings::read(invocation, root);
+    let now = SystemClock.now();
+    let workers = surroundings.workers(ledger, &record, now);
+    let paused_at = ledger.head().paused_at;
+    let around = surroundings.of_task(&record, &workers, paused_at);
+    let mut inputs = ReportInputs::new(ledger, around);
+    inputs.ahead = ahead(invocation, root, &ledger.head().session_config);
+    inputs.pull_requests = PullRequest::all(root.path()).unwrap_or_default();
+    take_evidence(invocation, root, ledger, &mut inputs);
+    show(&ProjectReport::of(&inputs, now), now)
+}
+
+/// Adds receipts, and the data of git: the latest rescue of each task, and results on no branch.
+fn take_evidence(
+    invocation: &Invocation,
+    root: &StateRoot,
+    ledger: &Ledger,
+    inputs: &mut ReportInputs<'_>,
+) {
+    let receipts =
+        ledger.tasks().filter_map(|task| Some((task.id.clone(), receipt_of(root, task)?)));
+    inputs.receipts = receipts.collect();
+    let Ok(git) = invocation.workspace(root) else { return };
+    let rescues = git.rescues(None).unwrap_or_default();
+    let name = |found: &Rescue| {
+        let name = repository::short(found).to_owned();
+        let task = TaskId::parse(name.split_once('/')?.0).ok()?;
+        Some((task, name))
+    };
+    inputs.rescues = rescues.iter().filter_map(name).collect();
+    let unmerged = git.landed().unwrap_or_default();
+    inputs.unmerged = unmerged.iter().filter_map(|id| TaskId::parse(id).ok()).collect();
+}
+
+/// Returns the evidence of a completion.
+pub(crate) fn receipt_of(root: &StateRoot, task: &Task) -> Option<Receipt> {
+    let completed = task.status() == Status::Completed;
+    let epoch = task.epoch.filter(|_| completed)?;
+    harness::store::receipt(root.path(), &task.id, epoch).ok().flatten()
+}
+
+/// Returns the number of results that the branch of the user lacks. Git is only asked if results are
+/// on another branch, and `None` is returned if it cannot answer.
+pub(crate) fn ahead(
+    invocation: &Invocation,
+    root: &StateRoot,
+    config: &SessionConfig,
+) -> Option<u32> {
+    commits_ahead(&invocation.env, root, config)
+}
+
+fn commits_ahead(env: &Environment, root: &StateRoot, config: &SessionConfig) -> Option<u32> {
+    let target = TargetCard::of(config, None)?;
+    let branch = target.detached()?;
+    let than = Some(target.branch.as_str()).filter(|than| *than != branch);
+    workspace(env, root, root.path()).ok()?.commits_ahead(branch, than).ok()
 }
 
 /// Adds the attempt that a claim belongs to, with its run. A row that cannot be read is left out.
 fn take_claim(store: &RunStore, task: &TaskGlance<'_>, runs: &mut Vec<Run>) {
     let epoch = task.claim.as_ref().and_then(|claim| claim.epoch);
     let (Ok(id), Some(epoch)) = (TaskId::parse(&task.id), epoch) else { return };
-    let Ok(Some(attempt)) = store.attempt(&id, epoch) else { return };
+    take_attempt(store, &id, epoch, runs);
+}
+
+/// Adds an attempt, with its run. A row that cannot be read is left out.
+fn take_attempt(store: &RunStore, id: &TaskId, epoch: Epoch, runs: &mut Vec<Run>) {
+    let Ok(Some(attempt)) = store.attempt(id, epoch) else { return };
     if let Some(Ok(Some(parent))) = attempt.parent.as_ref().map(|parent| store.run(parent)) {
         runs.push(parent);
     }
@@ -106,19 +232,51 @@ fn take_claim(store: &RunStore, task: &TaskGlance<'_>, runs: &mut Vec<Run>) {
 
 /// Returns all rows, with the iterations of the attempts at `task`, or of all attempts.
 pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunHistory {
+    record_with(root, |run| match task {
+        Some(task) => run.task.as_ref() == Some(task),
+        None => run.task.is_some(),
+    })
+}
+
+/// Returns the attempts at `task` with their runs and iterations. An unreadable record has none.
+fn task_record(root: &Path, task: &TaskId) -> RunHistory {
+    let mut iterations = Vec::new();
+    let record = read_rows(root, |store| {
+        let mut runs = store.of_task(task)?;
+        for run in &runs {
+            iterations.push((run.id.clone(), store.iterations(&run.id)?));
+        }
+        let parents: BTreeSet<_> = runs.iter().filter_map(|run| run.parent.clone()).collect();
+        for parent in parents {
+            runs.extend(store.run(&parent)?);
+        }
+        Ok(runs)
+    });
+    let record = record.unwrap_or_default();
+    iterations.into_iter().fold(record, |record, (run, rows)| record.with_iterations(run, rows))
+}
+
+/// Returns all rows, with the iterations of attempts and of objectives.
+fn with_all_iterations(root: &Path) -> RunHistory {
+    record_with(root, |run| run.task.is_some() || run.objective.is_some())
+}
+
+/// Returns all rows, with the iterations of those that `is_wanted` accepts.
+fn record_with(root: &Path, is_wanted: impl Fn(&Run) -> bool) -> RunHistory {
     let mut iterations = Vec::new();
     let record = readable(root, |store| {
         let runs = store.runs()?;
-        let is_wanted = |run: &&Run| match task {
-            Some(task) => run.task.as_ref() == Some(task),
-            None => run.task.is_some(),
-        };
-        for run in runs.iter().filter(is_wanted) {
+        for run in runs.iter().filter(|run| is_wanted(run)) {
             iterations.push((run.id.clone(), store.iterations(&run.id)?));
         }
         Ok(runs)
     });
     iterations.into_iter().fold(record, |record, (run, rows)| record.with_iterations(run, rows))
+}
+
+/// Returns all rows, without iterations.
+pub(crate) fn all_runs(root: &Path) -> RunHistory {
+    readable(root, RunStore::runs)
 }
 
 /// Returns the rows that can be read. An unreadable record must not prevent the display of the
@@ -127,15 +285,19 @@ fn readable(
     root: &Path,
     read: impl FnOnce(&RunStore) -> Result<Vec<Run>, RunStoreError>,
 ) -> RunHistory {
-    let runs = RunStore::look(root).and_then(|store| match store {
-        Some(store) => read(&store),
-        None => Ok(Vec::new()),
-    });
-    match runs {
-        Ok(runs) => RunHistory::of(runs, is_gone),
-        Err(why) => {
-            warn(&why.to_string());
-            RunHistory::default()
-        }
-    }
+    read_rows(root, read).unwrap_or_else(|why| {
+        warn(&why.to_string());
+        RunHistory::default()
+    })
+}
+
+fn read_rows(
+    root: &Path,
+    read: impl FnOnce(&RunStore) -> Result<Vec<Run>, RunStoreError>,
+) -> Result<RunHistory, RunStoreError> {
+    let runs = match RunStore::look(root)? {
+        Some(store) => read(&store)?,
+        None => Vec::new(),
+    };
+    Ok(RunHistory::of(runs, is_gone))
 }

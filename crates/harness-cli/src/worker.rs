@@ -39,7 +39,22 @@ const BYTES: usize = 6;
 const SESSIONS: [&str; 2] = [CODEX_THREAD, "CLAUDE_CODE_SESSION_ID"];
 const CODEX_THREAD: &str = "CODEX_THREAD_ID";
 
+/// Whether a person chose the id of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdOrigin {
+    /// By `--worker` or HARNESS_WORKER_ID.
+    ByHand,
+    /// It is that of a session, a terminal or a file.
+    MadeUp,
+}
+
 impl Choice {
+    /// Returns whether a person chose the id.
+    pub(crate) fn origin(&self, env: &Environment) -> Result<IdOrigin> {
+        let by_hand = self.worker.is_some() || env.text("HARNESS_WORKER_ID")?.is_some();
+        Ok(if by_hand { IdOrigin::ByHand } else { IdOrigin::MadeUp })
+    }
+
     /// Returns the worker: the given one, else HARNESS_WORKER_ID, else the one in
     /// HARNESS_WORKER_ID_FILE, else that of the agent's session, else that of the terminal. The
     /// root is searched only if the id is stored in it.

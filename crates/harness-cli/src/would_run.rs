@@ -11,9 +11,10 @@ use harness::{
     workspace::glance,
 };
 use harness_core::{
-    command::Edit,
+    command::{Edit, EditPhase},
+    notify::masked,
     plan::Plan,
-    trust::{Digest, Item, Kind},
+    trust::{Digest, Item, Kind, Origin},
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -107,27 +108,20 @@ impl WouldRun {
 
     fn in_ledger(ledger: &Value) -> Self {
         let (tasks, phases) = (list(&ledger["tasks"]), list(&ledger["phases"]));
-        let commands = |kind, values: &mut dyn Iterator<Item = &Value>| {
-            let texts = values.filter_map(Value::as_str).filter(|text| !text.is_empty());
-            texts.map(|text| item(kind, text)).collect::<Vec<_>>()
+        let of = |kind, holder: &Value, text: &Value| {
+            let text = text.as_str().filter(|text| !text.is_empty())?;
+            let origin = if holder["source"].is_object() { Origin::Import } else { Origin::File };
+            Some(Item { origin, ..item(kind, text) })
         };
         let mut items = Vec::new();
-        items.extend(commands(
-            Kind::Check,
-            &mut tasks.iter().map(|task| &task["validation"]["command"]),
-        ));
-        items.extend(commands(
-            Kind::Cleanup,
-            &mut tasks.iter().map(|task| &task["on_failure"]["cleanup"]),
-        ));
-        items.extend(commands(
-            Kind::Gate,
-            &mut phases.iter().map(|phase| &phase["gate"]["command"]),
-        ));
-        items.extend(commands(
-            Kind::Instructions,
-            &mut tasks.iter().map(|task| &task["instructions"]),
-        ));
+        let checks = tasks.iter();
+        items.extend(checks.filter_map(|t| of(Kind::Check, t, &t["validation"]["command"])));
+        let cleanups = tasks.iter();
+        items.extend(cleanups.filter_map(|t| of(Kind::Cleanup, t, &t["on_failure"]["cleanup"])));
+        let gates = phases.iter();
+        items.extend(gates.filter_map(|phase| of(Kind::Gate, phase, &phase["gate"]["command"])));
+        let texts = tasks.iter();
+        items.extend(texts.filter_map(|t| of(Kind::Instructions, t, &t["instructions"])));
         Self::distinct(items)
     }
 
@@ -142,10 +136,16 @@ impl WouldRun {
         Self { items: texts.map(|(kind, text)| item(kind, text)).collect() }
     }
 
-    /// Returns the items that a plan adds.
+    /// Returns the item of the gate that an edit of a phase adds.
+    pub(crate) fn of_phase(edit: &EditPhase) -> Self {
+        let gate = edit.gate.iter().filter(|command| !command.trim().is_empty());
+        Self { items: gate.map(|command| item(Kind::Gate, command)).collect() }
+    }
+
+    /// Returns the items that a plan adds, without those that the plan has from another tool.
     pub(crate) fn of_plan(plan: &Plan) -> Self {
         let mut items = Vec::new();
-        for task in plan.tasks.values() {
+        for task in plan.tasks.values().filter(|task| task.source.is_none()) {
             let check = task.validation.as_ref().map(|validation| &validation.command);
             let texts = [
                 (Kind::Check, check),
@@ -160,10 +160,22 @@ impl WouldRun {
         Self::distinct(items)
     }
 
+    /// Keeps each item once. One that is also in the file itself does not count as imported.
     fn distinct(mut items: Vec<Item>) -> Self {
+        let in_file = items.iter().filter(|item| item.origin == Origin::File);
+        let in_file: BTreeSet<Digest> = in_file.map(|item| item.digest).collect();
         let mut seen = BTreeSet::new();
         items.retain(|item| seen.insert(item.digest));
+        for item in items.iter_mut().filter(|item| in_file.contains(&item.digest)) {
+            item.origin = Origin::File;
+        }
         Self { items }
+    }
+
+    /// Returns whether `harness import` brought this item.
+    pub(crate) fn imported(root: &StateRoot, item: &Item) -> bool {
+        let found = Self::to_compare(root).items;
+        found.iter().any(|other| other.digest == item.digest && other.origin == Origin::Import)
     }
 
     fn shown(&self, kind: Kind) -> Vec<&str> {
@@ -230,7 +242,7 @@ pub(crate) fn item(kind: Kind, content: &str) -> Item {
         Kind::Instructions => shortened(content),
         _ => content.to_owned(),
     };
-    Item { kind, shown, digest }
+    Item { kind, shown, digest, origin: Origin::File }
 }
 
 /// Returns the item for a file. It shows the name, and its content counts.
@@ -238,7 +250,8 @@ fn file(kind: Kind, name: &str, content: &[u8]) -> Item {
     let lines = content.iter().filter(|byte| **byte == b'\n').count().max(1);
     let unit = if lines == 1 { "line" } else { "lines" };
     let whole = [name.as_bytes(), b"\0", content].concat();
-    Item { kind, shown: format!("{name} ({lines} {unit})"), digest: digest(kind, &whole) }
+    let shown = format!("{name} ({lines} {unit})");
+    Item { kind, shown, digest: digest(kind, &whole), origin: Origin::File }
 }
 
 fn unreadable(bytes: &[u8]) -> Item {
@@ -247,6 +260,7 @@ fn unreadable(bytes: &[u8]) -> Item {
         kind: Kind::Check,
         shown,
         digest: digest(Kind::Check, &[b"unreadable\0", bytes].concat()),
+        origin: Origin::File,
     }
 }
 
@@ -315,10 +329,32 @@ fn in_configuration(path: &Path) -> Vec<Item> {
                 }));
             }
             toml::Value::Table(keys) => found.push(setting(format!("{key}: {}", pairs(keys)))),
+            toml::Value::Array(channels) if key == "notify" => {
+                found.extend(channels.iter().map(notify_channel));
+            }
             other => found.push(setting(format!("{key} = {other}"))),
         }
     }
     found
+}
+
+/// Returns the item of a channel for notifications. Of an address only the host is shown, but all of
+/// it counts.
+fn notify_channel(channel: &toml::Value) -> Item {
+    let whole = format!("notify: {channel}");
+    let shown = match channel {
+        toml::Value::Table(keys) => {
+            let mut keys = keys.clone();
+            for key in ["url", "topic"] {
+                if let Some(toml::Value::String(text)) = keys.get_mut(key) {
+                    *text = masked(text);
+                }
+            }
+            format!("notify: {}", pairs(&keys))
+        }
+        other => format!("notify: {other}"),
+    };
+    Item { shown, ..item(Kind::Setting, &whole) }
 }
 
 /// Returns the check for tasks that are added without one.

@@ -138,7 +138,9 @@ fn of_head(known: &Head, found: &Head, held: &Held) -> (Fields, Fields) {
     note(known.created != found.created, "created");
     note(known.session_config != found.session_config, "session_config");
     note(known.session_count != found.session_count, "session_count");
+    note(known.session_claims != found.session_claims, "session_claims");
     note(known.last_session != found.last_session, "last_session");
+    note(known.paused_at != found.paused_at, "paused_at");
     note(known.goal != found.goal, "goal");
     note(known.phases != found.phases, "phases");
     note(known.needs != found.needs, "needs");
@@ -184,7 +186,9 @@ fn changed(before: &Task, after: &Task) -> Fields {
         error_log,
         checkpoints,
         instructions,
+        protected,
         requires,
+        conflicts,
         source,
         role,
         phase,
@@ -207,7 +211,9 @@ fn changed(before: &Task, after: &Task) -> Fields {
         (*checkpoints != after.checkpoints, "checkpoints"),
         (*epoch != after.epoch, "epoch"),
         (*instructions != after.instructions, "instructions"),
+        (*protected != after.protected, "protected"),
         (*requires != after.requires, "requires"),
+        (*conflicts != after.conflicts, "conflicts"),
         (*source != after.source, "source"),
         (*role != after.role, "role"),
         (*phase != after.phase, "phase"),
@@ -280,6 +286,7 @@ fn touched(task: &Task) -> Fields {
         validation: task.validation.clone(),
         cleanup: task.cleanup.clone(),
         instructions: task.instructions.clone(),
+        protected: task.protected.clone(),
         requires: task.requires.clone(),
         source: task.source.clone(),
         role: task.role.clone(),

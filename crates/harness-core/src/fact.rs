@@ -33,6 +33,7 @@ pub enum Fact {
     Checkpointed { task: TaskId, step: u32, total: u32, description: String },
     Intended { task: TaskId, intent: Intent },
     IntentVoided { task: TaskId },
+    Line { task: TaskId, step: LineStep },
     Completed { task: TaskId, worker: WorkerId, commit: Option<CommitId> },
     Failed { task: TaskId, category: Category, message: String, retryable: Option<bool> },
     RolledBack { task: TaskId, commit: CommitId },
@@ -44,7 +45,40 @@ pub enum Fact {
     Warned { task: Option<TaskId>, message: String },
     Flagged { task: Option<TaskId>, flag: Flag, message: String },
     Acknowledged { count: usize },
+    Paused { by: Option<String> },
+    Resumed { by: Option<String> },
     Objective { run: RunId, step: ObjectiveStep, message: String },
+}
+
+/// A step of a result on its way to the target branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineStep {
+    /// It joined the line.
+    Joined,
+    /// It was put on top of another commit, or conflicts with it.
+    Announced,
+    /// Its check passed there.
+    Green,
+    /// Its check failed there.
+    Red,
+    /// Its worker is still at work.
+    Renewed,
+    /// It left the line.
+    Left,
+}
+
+impl LineStep {
+    /// The spelling in the trajectory.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Joined => "joined",
+            Self::Announced => "announced",
+            Self::Green => "green",
+            Self::Red => "red",
+            Self::Renewed => "renewed",
+            Self::Left => "left",
+        }
+    }
 }
 
 /// An event of the objective of a run.
@@ -121,70 +155,35 @@ impl Fact {
     /// Returns the log line, for facts that have one. Edits of the plan and heartbeats have none,
     /// because they would hide the lines that people look for.
     pub fn log_line(&self, time: Timestamp, session: u64) -> Option<LogLine> {
-        let line = |kind, task: Option<&TaskId>, category, message: String| {
-            Some(LogLine { time, session, kind, task: task.cloned(), category, message })
-        };
-        let short = |c: &Option<CommitId>| c.as_ref().map_or("none", |c| c.short()).to_owned();
-        match self {
-            Self::Initialized { project } => {
-                line(Kind::Init, None, None, format!("Harness initialized for project {project}"))
+        let (kind, category) = self.kind()?;
+        let (task, message) = (self.logged_task().cloned(), self.message());
+        Some(LogLine { time, session, kind, task, category, message })
+    }
+
+    /// Returns the kind of the log line; `None` if there is no line.
+    fn kind(&self) -> Option<(Kind, Option<Category>)> {
+        Some(match self {
+            Self::Initialized { .. } | Self::HealthCheck { .. } | Self::GatePassed { .. } => {
+                (Kind::Init, None)
             }
-            Self::HealthCheck { passed } => {
-                let verdict = if *passed { "PASS" } else { "FAIL" };
-                line(Kind::Init, None, None, format!("Environment health check: {verdict}"))
+            Self::LockAcquired { .. } | Self::LockReleased { .. } => (Kind::Lock, None),
+            Self::Stats(_) => (Kind::Stats, None),
+            Self::Claimed { .. } => (Kind::Starting, None),
+            Self::Checkpointed { .. } => (Kind::Checkpoint, None),
+            Self::Completed { .. } => (Kind::Completed, None),
+            Self::Failed { category, .. } | Self::Problem { category, .. } => {
+                (Kind::Error, Some(*category))
             }
-            Self::LockAcquired { pid } => {
-                line(Kind::Lock, None, None, format!("acquired (pid={pid})"))
+            Self::RolledBack { .. } => (Kind::Rollback, None),
+            Self::Recovered { .. } | Self::LedgerRestored { .. } | Self::FilesRestored { .. } => {
+                (Kind::Recovery, None)
             }
-            Self::LockReleased { .. } => line(Kind::Lock, None, None, "released".into()),
-            Self::Stats(stats) => line(Kind::Stats, None, None, stats.to_string()),
-            Self::Claimed { task, title, base, .. } => {
-                line(Kind::Starting, Some(task), None, format!("{title} (base={})", short(base)))
-            }
-            Self::Checkpointed { task, step, total, description } => {
-                let message = format!("step={step}/{total} \"{description}\"");
-                line(Kind::Checkpoint, Some(task), None, message)
-            }
-            Self::Completed { task, commit, .. } => {
-                line(Kind::Completed, Some(task), None, format!("(commit {})", short(commit)))
-            }
-            Self::Failed { task, category, message, .. } => {
-                line(Kind::Error, Some(task), Some(*category), message.clone())
-            }
-            Self::RolledBack { task, commit } => {
-                let message = format!("git reset --hard {}", commit.short());
-                line(Kind::Rollback, Some(task), None, message)
-            }
-            Self::Recovered { task, action, reason } => {
-                let message = format!("action=\"{action}\" reason=\"{reason}\"");
-                line(Kind::Recovery, Some(task), None, message)
-            }
-            Self::GatePassed { phase, by } => {
-                let by = by.as_ref().map(|by| format!(", approved by {by}")).unwrap_or_default();
-                line(Kind::Init, None, None, format!("Gate passed: {phase}{by}"))
-            }
-            Self::LedgerRestored { from, reason } => {
-                let message = format!("action=\"{}\" reason=\"{reason}\"", from.action());
-                line(Kind::Recovery, None, None, message)
-            }
-            Self::FilesRestored { what, reason } => {
-                let message = format!("action=\"restore {what}\" reason=\"{reason}\"");
-                line(Kind::Recovery, None, None, message)
-            }
-            Self::Problem { task, category, message } => {
-                line(Kind::Error, task.as_ref(), Some(*category), message.clone())
-            }
-            Self::Warned { task, message } | Self::Flagged { task, message, .. } => {
-                line(Kind::Warn, task.as_ref(), None, message.clone())
-            }
-            Self::Acknowledged { count } => {
-                let message = format!("the operator acknowledged {count} alert(s)");
-                line(Kind::Warn, None, None, message)
-            }
-            Self::Objective { step, message, .. } => {
-                let (kind, category) = step.kind();
-                line(kind, None, category, format!("Objective {message}"))
-            }
+            Self::Warned { .. }
+            | Self::Flagged { .. }
+            | Self::Acknowledged { .. }
+            | Self::Paused { .. }
+            | Self::Resumed { .. } => (Kind::Warn, None),
+            Self::Objective { step, .. } => step.kind(),
             Self::Added { .. }
             | Self::Edited { .. }
             | Self::Removed { .. }
@@ -193,7 +192,89 @@ impl Fact {
             | Self::PlanReset { .. }
             | Self::Renewed { .. }
             | Self::Intended { .. }
-            | Self::IntentVoided { .. } => None,
+            | Self::IntentVoided { .. }
+            | Self::Line { .. } => return None,
+        })
+    }
+
+    /// Returns the task that the log line names.
+    fn logged_task(&self) -> Option<&TaskId> {
+        match self {
+            Self::Claimed { task, .. }
+            | Self::Checkpointed { task, .. }
+            | Self::Completed { task, .. }
+            | Self::Failed { task, .. }
+            | Self::RolledBack { task, .. }
+            | Self::Recovered { task, .. }
+            | Self::Added { task, .. }
+            | Self::Edited { task }
+            | Self::Removed { task }
+            | Self::Renewed { task, .. }
+            | Self::Intended { task, .. }
+            | Self::IntentVoided { task }
+            | Self::Line { task, .. } => Some(task),
+            Self::Problem { task, .. } | Self::Warned { task, .. } | Self::Flagged { task, .. } => {
+                task.as_ref()
+            }
+            Self::Initialized { .. }
+            | Self::HealthCheck { .. }
+            | Self::LockAcquired { .. }
+            | Self::LockReleased { .. }
+            | Self::Stats(_)
+            | Self::GatePassed { .. }
+            | Self::LedgerRestored { .. }
+            | Self::FilesRestored { .. }
+            | Self::Acknowledged { .. }
+            | Self::Paused { .. }
+            | Self::Resumed { .. }
+            | Self::PlanImported { .. }
+            | Self::PlanReplaced { .. }
+            | Self::PlanReset { .. }
+            | Self::Objective { .. } => None,
+        }
+    }
+
+    /// Returns the text of the log line, which is empty for facts without one.
+    fn message(&self) -> String {
+        let short = |c: &Option<CommitId>| c.as_ref().map_or("none", |c| c.short()).to_owned();
+        match self {
+            Self::Initialized { project } => format!("Harness initialized for project {project}"),
+            Self::HealthCheck { passed: true } => "Environment health check: PASS".to_owned(),
+            Self::HealthCheck { passed: false } => "Environment health check: FAIL".to_owned(),
+            Self::LockAcquired { pid } => format!("acquired (pid={pid})"),
+            Self::LockReleased { .. } => "released".to_owned(),
+            Self::Stats(stats) => stats.to_string(),
+            Self::Claimed { title, base, .. } => format!("{title} (base={})", short(base)),
+            Self::Checkpointed { step, total, description, .. } => {
+                format!("step={step}/{total} \"{description}\"")
+            }
+            Self::Completed { commit, .. } => format!("(commit {})", short(commit)),
+            Self::RolledBack { commit, .. } => format!("git reset --hard {}", commit.short()),
+            Self::Recovered { action, reason, .. } => recovery(action, reason),
+            Self::LedgerRestored { from, reason } => recovery(from.action(), reason),
+            Self::FilesRestored { what, reason } => recovery(&format!("restore {what}"), reason),
+            Self::GatePassed { phase, by: None } => format!("Gate passed: {phase}"),
+            Self::GatePassed { phase, by: Some(by) } => {
+                format!("Gate passed: {phase}, approved by {by}")
+            }
+            Self::Failed { message, .. }
+            | Self::Problem { message, .. }
+            | Self::Warned { message, .. }
+            | Self::Flagged { message, .. } => message.clone(),
+            Self::Acknowledged { count } => format!("the operator acknowledged {count} alert(s)"),
+            Self::Paused { by } => format!("claiming is paused{}", asked_by(by)),
+            Self::Resumed { by } => format!("claiming goes on{}", asked_by(by)),
+            Self::Objective { message, .. } => format!("Objective {message}"),
+            Self::Added { .. }
+            | Self::Edited { .. }
+            | Self::Removed { .. }
+            | Self::PlanImported { .. }
+            | Self::PlanReplaced { .. }
+            | Self::PlanReset { .. }
+            | Self::Renewed { .. }
+            | Self::Intended { .. }
+            | Self::IntentVoided { .. }
+            | Self::Line { .. } => String::new(),
         }
     }
 
@@ -211,75 +292,114 @@ impl Fact {
 
     /// Returns the name and the fields of this fact, as the trajectory stores them.
     pub fn event(&self) -> (&'static str, Value) {
+        (self.event_type(), self.fields())
+    }
+
+    fn event_type(&self) -> &'static str {
         match self {
-            Self::Initialized { project } => ("init", json!({ "project": project })),
-            Self::HealthCheck { passed } => ("health_check", json!({ "passed": passed })),
-            Self::LockAcquired { pid } => ("session_start", json!({ "pid": pid })),
-            Self::LockReleased { pid } => ("session_end", json!({ "pid": pid })),
-            Self::Stats(stats) => ("stats", json!({ "message": stats.to_string() })),
-            Self::Added { task, title } => ("task_add", json!({ "task_id": task, "title": title })),
-            Self::Edited { task } => ("task_edit", json!({ "task_id": task })),
-            Self::Removed { task } => ("task_remove", json!({ "task_id": task })),
+            Self::Initialized { .. } => "init",
+            Self::HealthCheck { .. } => "health_check",
+            Self::LockAcquired { .. } => "session_start",
+            Self::LockReleased { .. } => "session_end",
+            Self::Stats(_) => "stats",
+            Self::Added { .. } => "task_add",
+            Self::Edited { .. } => "task_edit",
+            Self::Removed { .. } => "task_remove",
+            Self::PlanImported { .. } | Self::PlanReplaced { .. } => "plan_import",
+            Self::PlanReset { .. } => "plan_reset",
+            Self::Claimed { .. } => "task_claim",
+            Self::Renewed { .. } => "task_renew",
+            Self::Checkpointed { .. } => "task_checkpoint",
+            Self::Intended { .. } | Self::IntentVoided { .. } => "task_intend",
+            Self::Line { .. } => "task_landing",
+            Self::Completed { .. } => "task_complete",
+            Self::Failed { .. } => "task_fail",
+            Self::RolledBack { .. } => "task_rollback",
+            Self::Recovered { .. } => "task_recover",
+            Self::GatePassed { .. } => "gate_pass",
+            Self::LedgerRestored { .. } => "ledger_restore",
+            Self::FilesRestored { .. } => "files_restore",
+            Self::Problem { .. } => "problem",
+            Self::Warned { .. } => "warn",
+            Self::Flagged { .. } => "flag",
+            Self::Acknowledged { .. } => "acknowledge",
+            Self::Paused { .. } => "pause",
+            Self::Resumed { .. } => "resume",
+            Self::Objective { .. } => "objective",
+        }
+    }
+
+    fn fields(&self) -> Value {
+        match self {
+            Self::Initialized { project } => json!({ "project": project }),
+            Self::HealthCheck { passed } => json!({ "passed": passed }),
+            Self::LockAcquired { pid } | Self::LockReleased { pid } => json!({ "pid": pid }),
+            Self::Stats(stats) => json!({ "message": stats.to_string() }),
+            Self::Added { task, title } => json!({ "task_id": task, "title": title }),
+            Self::Edited { task } | Self::Removed { task } | Self::IntentVoided { task } => {
+                json!({ "task_id": task })
+            }
             Self::PlanImported { goal, task_count }
             | Self::PlanReplaced { goal, task_count, .. } => {
-                ("plan_import", json!({ "goal": goal, "task_count": task_count }))
+                json!({ "goal": goal, "task_count": task_count })
             }
-            Self::PlanReset { task_count } => ("plan_reset", json!({ "task_count": task_count })),
-            Self::Claimed { task, worker, epoch, base, .. } => (
-                "task_claim",
-                json!({ "task_id": task, "worker_id": worker, "epoch": epoch, "base": base }),
-            ),
+            Self::PlanReset { task_count } => json!({ "task_count": task_count }),
+            Self::Claimed { task, worker, epoch, base, .. } => {
+                json!({ "task_id": task, "worker_id": worker, "epoch": epoch, "base": base })
+            }
             Self::Renewed { task, expires_at } => {
-                ("task_renew", json!({ "task_id": task, "lease_expires_at": expires_at }))
+                json!({ "task_id": task, "lease_expires_at": expires_at })
             }
-            Self::Checkpointed { task, step, total, description } => (
-                "task_checkpoint",
-                json!({ "task_id": task, "step": step, "total": total, "description": description }),
-            ),
+            Self::Checkpointed { task, step, total, description } => {
+                json!({ "task_id": task, "step": step, "total": total, "description": description })
+            }
             Self::Intended { task, intent } => {
-                let intent = match intent {
-                    Intent::Rollback { .. } => "rollback",
-                    Intent::Land { .. } => "land",
-                };
-                ("task_intend", json!({ "task_id": task, "intent": intent }))
+                json!({ "task_id": task, "intent": name_of(intent) })
             }
-            Self::IntentVoided { task } => ("task_intend", json!({ "task_id": task })),
+            Self::Line { task, step } => json!({ "task_id": task, "step": step.name() }),
             Self::Completed { task, worker, commit } => {
-                ("task_complete", json!({ "task_id": task, "worker_id": worker, "commit": commit }))
+                json!({ "task_id": task, "worker_id": worker, "commit": commit })
             }
-            Self::Failed { task, category, message, retryable } => (
-                "task_fail",
-                json!({ "task_id": task, "category": category, "message": message,
-                        "retryable": retryable }),
-            ),
-            Self::RolledBack { task, commit } => {
-                ("task_rollback", json!({ "task_id": task, "commit": commit }))
-            }
+            Self::Failed { task, category, message, retryable } => json!({
+                "task_id": task, "category": category, "message": message, "retryable": retryable
+            }),
+            Self::RolledBack { task, commit } => json!({ "task_id": task, "commit": commit }),
             Self::Recovered { task, action, reason } => {
-                ("task_recover", json!({ "task_id": task, "action": action, "reason": reason }))
+                json!({ "task_id": task, "action": action, "reason": reason })
             }
-            Self::GatePassed { phase, by } => {
-                ("gate_pass", json!({ "phase": phase, "approved_by": by }))
-            }
+            Self::GatePassed { phase, by } => json!({ "phase": phase, "approved_by": by }),
             Self::LedgerRestored { from, reason } => {
-                ("ledger_restore", json!({ "from": from.name(), "reason": reason }))
+                json!({ "from": from.name(), "reason": reason })
             }
-            Self::FilesRestored { what, reason } => {
-                ("files_restore", json!({ "what": what, "reason": reason }))
-            }
+            Self::FilesRestored { what, reason } => json!({ "what": what, "reason": reason }),
             Self::Problem { task, category, message } => {
-                ("problem", json!({ "task_id": task, "category": category, "message": message }))
+                json!({ "task_id": task, "category": category, "message": message })
             }
-            Self::Warned { task, message } => {
-                ("warn", json!({ "task_id": task, "message": message }))
-            }
+            Self::Warned { task, message } => json!({ "task_id": task, "message": message }),
             Self::Flagged { task, flag, message } => {
-                ("flag", json!({ "task_id": task, "flag": flag, "message": message }))
+                json!({ "task_id": task, "flag": flag, "message": message })
             }
-            Self::Acknowledged { count } => ("acknowledge", json!({ "count": count })),
+            Self::Acknowledged { count } => json!({ "count": count }),
+            Self::Paused { by } | Self::Resumed { by } => json!({ "by": by }),
             Self::Objective { run, step, message } => {
-                ("objective", json!({ "run_id": run, "step": step.name(), "message": message }))
+                json!({ "run_id": run, "step": step.name(), "message": message })
             }
         }
     }
+}
+
+/// The name of an intent in the trajectory.
+const fn name_of(intent: &Intent) -> &'static str {
+    match intent {
+        Intent::Rollback { .. } => "rollback",
+        Intent::Land { .. } => "land",
+    }
+}
+
+fn asked_by(by: &Option<String>) -> String {
+    by.as_ref().map(|by| format!(", asked for by {by}")).unwrap_or_default()
+}
+
+fn recovery(action: &str, reason: &str) -> String {
+    format!("action=\"{action}\" reason=\"{reason}\"")
 }

@@ -3,18 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use indexmap::IndexMap;
-
 use crate::{
     TaskId,
-    task::{Status, Task},
+    task::{Status, Task, TaskMap},
 };
 
 /// A cycle with more members than this is abbreviated.
 const SHOWN_IN_FULL: usize = 20;
 const SHOWN_AT_THE_START: usize = 10;
 
-type Tasks = IndexMap<TaskId, Task>;
+type Tasks = TaskMap<Task>;
 
 /// Returns whether a task is not completed. Edges lead only through such tasks, because a completed
 /// task blocks nobody.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{CommitId, Epoch, TaskId, Timestamp};
+use crate::{CommitId, Epoch, TaskId, Timestamp, WorkerId};
 
 /// The newest `version` of `harness-tasks.json` that we read, and the one that we write.
 pub const VERSION: u64 = 2;
@@ -16,8 +16,12 @@ pub struct Head {
     pub session_config: SessionConfig,
     /// The number of sessions that have begun. It is the N of the last `SESSION-N`.
     pub session_count: u64,
+    /// The number of claims of the current session, while several workers work.
+    pub session_claims: u64,
     /// The end of the last session.
     pub last_session: Option<Timestamp>,
+    /// The time since which nothing may be claimed; `None` if tasks may be claimed.
+    pub paused_at: Option<Timestamp>,
     /// The claim counter. It is kept when the tasks are replaced or reset.
     pub epoch: Epoch,
     /// The goal of the imported plan.
@@ -45,7 +49,9 @@ impl Head {
             created: Some(created),
             session_config: SessionConfig::default(),
             session_count: 0,
+            session_claims: 0,
             last_session: None,
+            paused_at: None,
             epoch: Epoch::default(),
             goal: None,
             phases: Vec::new(),
@@ -66,8 +72,12 @@ impl Head {
     }
 }
 
-/// The values of `needs` that this version knows. There are none so far.
-const KNOWN_FEATURES: &[&str] = &[];
+/// The feature of a ledger on which several workers work and whose results land in a line. A program
+/// that does not know it would complete tasks that have not landed.
+pub(crate) const LANDING_FEATURE: &str = "landing";
+
+/// The values of `needs` that this version knows.
+const KNOWN_FEATURES: &[&str] = &[LANDING_FEATURE];
 
 /// A result on its way to the target branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +92,8 @@ pub struct LandingEntry {
     pub commit: Option<CommitId>,
     /// Whether `commit` passed its check, once that is known.
     pub green: Option<bool>,
+    /// The last sign of life of its worker.
+    pub renewed_at: Option<Timestamp>,
 }
 
 /// At most this many alerts are kept, the first ones. The log has all of them.
@@ -108,6 +120,18 @@ pub struct SessionConfig {
     pub max_tasks_per_session: i64,
     /// The limit of sessions; zero or less means no limit.
     pub max_sessions: i64,
+    /// The branch on which results land, while a claim is open.
+    pub target_branch: Option<String>,
+    /// The branch on which results land in the place of the target, because the tree of the user must
+    /// not be touched.
+    pub landed_branch: Option<String>,
+}
+
+impl SessionConfig {
+    /// Returns the branch on which results land now.
+    pub fn landing_branch(&self) -> Option<&str> {
+        self.landed_branch.as_deref().or(self.target_branch.as_deref())
+    }
 }
 
 impl Default for SessionConfig {
@@ -116,6 +140,8 @@ impl Default for SessionConfig {
             concurrency_mode: ConcurrencyMode::Exclusive,
             max_tasks_per_session: 20,
             max_sessions: 50,
+            target_branch: None,
+            landed_branch: None,
         }
     }
 }
@@ -150,7 +176,21 @@ pub struct Phase {
     pub approve: bool,
     /// The time at which the phase passed.
     pub passed_at: Option<Timestamp>,
+    /// The worker that tries the gate, among several.
+    pub held: Option<GateHold>,
 }
+
+/// A worker that tries the gate of a phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateHold {
+    /// The worker.
+    pub by: WorkerId,
+    /// The time after which another worker may try it.
+    pub until: Timestamp,
+}
+
+/// The time limit of a gate if the ledger sets none.
+pub const GATE_TIMEOUT_SECONDS: u64 = 600;
 
 /// The check at the end of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]

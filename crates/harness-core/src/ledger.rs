@@ -5,12 +5,15 @@
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
-use indexmap::IndexMap;
-
-use crate::{Epoch, TaskId, WorkerId, select::Selection, task::Task};
+use crate::{
+    Epoch, TaskId, WorkerId,
+    select::Selection,
+    task::{Task, TaskHash, TaskMap},
+};
 
 pub use crate::head::{
-    Alert, ConcurrencyMode, Gate, Head, KEPT_ALERTS, LandingEntry, Phase, SessionConfig, VERSION,
+    Alert, ConcurrencyMode, GATE_TIMEOUT_SECONDS, Gate, GateHold, Head, KEPT_ALERTS, LandingEntry,
+    Phase, SessionConfig, VERSION,
 };
 
 /// An upper bound for the epochs that one transaction assigns.
@@ -20,7 +23,7 @@ const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
 #[derive(Debug, Clone)]
 pub struct Ledger {
     head: Head,
-    tasks: IndexMap<TaskId, Task>,
+    tasks: TaskMap<Task>,
     /// Built on first use, so that a caller that only reads tasks does not pay for it.
     selection: OnceLock<Selection>,
     /// The largest epoch that any task carries; the counter in a hand-made head may lag behind it.
@@ -52,7 +55,7 @@ pub struct DuplicateTask(pub TaskId);
 impl Ledger {
     /// Builds a ledger whose tasks have the order of `tasks`.
     pub fn new(head: Head, tasks: Vec<Task>) -> Result<Self, DuplicateTask> {
-        let mut by_id = IndexMap::with_capacity(tasks.len());
+        let mut by_id = TaskMap::with_capacity_and_hasher(tasks.len(), TaskHash::default());
         for task in tasks {
             if let Some(earlier) = by_id.insert(task.id.clone(), task) {
                 return Err(DuplicateTask(earlier.id));
@@ -61,7 +64,7 @@ impl Ledger {
         Ok(Self::of(head, by_id))
     }
 
-    pub(crate) fn of(head: Head, tasks: IndexMap<TaskId, Task>) -> Self {
+    pub(crate) fn of(head: Head, tasks: TaskMap<Task>) -> Self {
         let highest_epoch = tasks.values().filter_map(|t| t.epoch).max().unwrap_or_default();
         let alive = BTreeSet::new();
         Self { head, tasks, selection: OnceLock::new(), highest_epoch, alive }
@@ -107,7 +110,7 @@ impl Ledger {
         self.tasks.is_empty()
     }
 
-    pub(crate) fn by_id(&self) -> &IndexMap<TaskId, Task> {
+    pub(crate) fn by_id(&self) -> &TaskMap<Task> {
         &self.tasks
     }
 

@@ -26,6 +26,7 @@ pub mod check;
 pub mod command;
 #[doc(hidden)]
 pub mod edit_from_outside;
+pub mod export;
 pub mod fact;
 pub mod flag;
 pub mod format;
@@ -34,11 +35,15 @@ mod graph;
 pub mod handoff;
 mod head;
 pub mod id;
+pub mod import;
 pub mod lease;
 pub mod ledger;
 #[doc(hidden)]
+pub mod line;
+#[doc(hidden)]
 pub mod log;
 pub mod machine;
+pub mod notify;
 pub mod plan;
 #[doc(hidden)]
 pub mod project;
@@ -60,6 +65,7 @@ pub mod stats;
 pub mod stop;
 pub mod task;
 pub mod time;
+pub mod trace;
 #[doc(hidden)]
 pub mod trust;
 pub mod variables;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::Task;
+
 /// The number of files that a message names.
 const NAMED: usize = 10;
 
@@ -50,13 +52,7 @@ impl Protected {
         for glob in globs {
             let bad =
                 |e: &globset::Error| BadGlob { glob: glob.clone(), why: e.kind().to_string() };
-            let path = glob.trim_end_matches('/');
-            let path = match path.strip_prefix('/') {
-                Some(from_top) => from_top.to_owned(),
-                None if path.contains('/') => path.to_owned(),
-                None => format!("**/{path}"),
-            };
-            for pattern in [path.clone(), format!("{path}/**")] {
+            for pattern in patterns_of(glob) {
                 let built = GlobBuilder::new(&pattern).literal_separator(true).build();
                 set.add(built.map_err(|e| bad(&e))?);
             }
@@ -64,6 +60,27 @@ impl Protected {
         let globs =
             set.build().map_err(|e| BadGlob { glob: globs.join(" "), why: e.to_string() })?;
         Ok(Self { patterns, globs, always: Vec::new(), held: None, on_touch })
+    }
+
+    /// Protects the files of the task's own globs too. The consequence of touching them is the same.
+    #[must_use]
+    pub fn of_task(self, task: &Task) -> Self {
+        if task.protected.is_empty() {
+            return self;
+        }
+        let Self { patterns, globs: _, mut always, held, on_touch } = self;
+        let mut globs = patterns;
+        for glob in &task.protected {
+            // A ledger with an invalid glob is refused when it is read. If one gets here anyway,
+            // it protects at least the file of that name.
+            match problem_of_glob(glob) {
+                _ if globs.contains(glob) => {}
+                None => globs.push(glob.clone()),
+                Some(_) => always.push(glob.clone()),
+            }
+        }
+        let built = Self::new(&globs, on_touch).unwrap_or_default();
+        Self { always, held, ..built }
     }
 
     /// Protects these files and folders too, given as paths from the top of the work tree.
@@ -143,6 +160,29 @@ impl Protected {
     }
 }
 
+/// Returns what is wrong with a glob, if anything is.
+pub fn problem_of_glob(glob: &str) -> Option<BadGlob> {
+    let bad = |why: String| BadGlob { glob: glob.to_owned(), why };
+    if glob.trim().trim_matches('/').is_empty() {
+        return Some(bad("it names no file".to_owned()));
+    }
+    let build = |pattern: String| GlobBuilder::new(&pattern).literal_separator(true).build();
+    let error = patterns_of(glob).into_iter().find_map(|pattern| build(pattern).err())?;
+    Some(bad(error.kind().to_string()))
+}
+
+/// Returns the patterns that a glob stands for: the file or folder itself, and what is below it.
+fn patterns_of(glob: &str) -> [String; 2] {
+    let path = glob.trim_end_matches('/');
+    let path = match path.strip_prefix('/') {
+        Some(from_top) => from_top.to_owned(),
+        None if path.contains('/') => path.to_owned(),
+        None => format!("**/{path}"),
+    };
+    let below = format!("{path}/**");
+    [path, below]
+}
+
 /// Returns the log message for an attempt that touched `files`.
 pub fn touched(files: &[String]) -> String {
     format!("touched protected files: {}", named(files))
@@ -180,6 +220,24 @@ mod tests {
         assert!(Protected::default().among(&["a".to_owned()]).is_empty());
         let bad = Protected::new(&["a[".to_owned()], OnTouch::Flag).unwrap_err();
         assert!(bad.to_string().starts_with("protected: \"a[\": "), "{bad}");
+    }
+
+    #[test]
+    fn a_task_adds_globs_to_those_of_the_configuration() {
+        let mut task = Task::new(crate::TaskId::numbered(1), "t");
+        let files = ["tests/a.rs", "ci.sh", "src/a.rs", "own", "b["].map(str::to_owned);
+        let config = Protected::new(&["ci.sh".to_owned()], OnTouch::Refuse).unwrap();
+        let config = config.always(["own".to_owned()]).holding(BTreeMap::new());
+        assert_eq!(config.clone().of_task(&task).among(&files), ["ci.sh", "own"]);
+        task.protected = ["tests/", "ci.sh", "b["].map(str::to_owned).to_vec();
+        let both = config.of_task(&task);
+        assert_eq!(both.among(&files), ["tests/a.rs", "ci.sh", "own", "b["]);
+        assert_eq!(both.globs(), ["ci.sh", "tests/"]);
+        assert_eq!((both.on_touch(), both.held().is_some()), (OnTouch::Refuse, true));
+        for (glob, why) in [("a[", "unclosed"), (" ", "names no file"), ("//", "names no file")] {
+            let problem = problem_of_glob(glob).map(|bad| bad.to_string()).unwrap_or_default();
+            assert!(problem.contains(why), "{glob:?}: {problem:?}");
+        }
     }
 
     #[test]

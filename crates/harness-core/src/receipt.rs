@@ -40,6 +40,9 @@ pub struct Receipt {
     /// The protected files that the attempt touched.
     #[serde(default)]
     pub protected: Vec<String>,
+    /// The tests that the work changed, protected or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
     /// The files of the judged tree that the commit does not hold in this form, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncommitted: Vec<String>,
@@ -69,7 +72,9 @@ impl Receipt {
             return None;
         }
         let files = crate::protect::named(&self.uncommitted);
-        Some(format!("the work tree was judged, and not the commit, which does not hold: {files}"))
+        Some(format!(
+            "the work tree was judged, not the commit, which lacks these changes: {files}"
+        ))
     }
 }
 

@@ -124,6 +124,7 @@ operations! {
     Add: "task_add", "add a task";
     MergePlan: "plan_merge", "merge a plan that existing tasks come to depend on";
     BeginPlan: "plan_import", "begin a ledger or a plan";
+    UpdatePlan: "plan_update", "import tasks of another tool";
     Install: "install", "install the hooks of an agent";
     Run: "run", "start a run";
     Work: "work", "start a worker";
@@ -135,6 +136,7 @@ operations! {
     Retry: "task_retry", "retry a task";
     ReplacePlan: "plan_replace", "replace the plan";
     ResetPlan: "plan_reset", "reset the plan";
+    EditPhase: "phase_edit", "change the phases";
     Reply: "reply", "answer a question";
     Send: "send", "send a message to a run";
     Kick: "kick", "end the wait of a run";
@@ -146,8 +148,10 @@ operations! {
     Configure: "config", "change the configuration";
     Drain: "drain", "drain a run";
     CollectGarbage: "gc", "remove what is no longer needed";
+    Revert: "revert", "take back what landed";
     Store: "store", "change the store";
     Web: "web", "serve the web view";
+    Notify: "notify", "send notifications";
     Shutdown: "shutdown", "shut the daemon down";
     Uninstall: "uninstall", "uninstall the hooks of an agent";
     Purge: "purge", "purge a root";
@@ -252,7 +256,9 @@ pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(),
             | O::Remove
             | O::Retry
             | O::ReplacePlan
+            | O::UpdatePlan
             | O::ResetPlan
+            | O::EditPhase
             | O::Reply
             | O::Send
             | O::Kick
@@ -264,8 +270,10 @@ pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(),
             | O::Configure
             | O::Drain
             | O::CollectGarbage
+            | O::Revert
             | O::Store
             | O::Web
+            | O::Notify
             | O::Shutdown
             | O::Uninstall
             | O::Purge,

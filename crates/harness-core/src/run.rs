@@ -198,6 +198,65 @@ impl RunLimits {
     }
 }
 
+/// The amounts that a run may use, as they hold now.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Allowance {
+    /// The limits.
+    pub limits: RunLimits,
+    /// The time at which its time limit ends.
+    pub deadline: Option<Timestamp>,
+}
+
+/// A change of the budget of a run. `None` keeps a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Budget {
+    /// The new limit in US dollars.
+    pub max_cost_usd: Option<f64>,
+    /// The new limit of tokens.
+    pub max_tokens: Option<u64>,
+    /// The new time limit.
+    pub max_duration_seconds: Option<u64>,
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.max_cost_usd.map(|cost| format!("{cost:.2} USD")),
+            self.max_tokens.map(|tokens| format!("{tokens} tokens")),
+            self.max_duration_seconds.map(|seconds| format!("{seconds} seconds")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        f.write_str(&parts.join(", "))
+    }
+}
+
+impl Budget {
+    /// Returns whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns what a run may use after this change at `now`. Its time is counted from its start or
+    /// resume; if it had no time limit, from now on.
+    pub fn applied(&self, to: Allowance, now: Timestamp) -> Allowance {
+        let limits = RunLimits {
+            max_cost_usd: self.max_cost_usd.or(to.limits.max_cost_usd),
+            max_tokens: self.max_tokens.or(to.limits.max_tokens),
+            max_duration_seconds: self.max_duration_seconds.or(to.limits.max_duration_seconds),
+            ..to.limits
+        };
+        let deadline = match (self.max_duration_seconds, to.deadline) {
+            (None, deadline) => deadline,
+            (Some(seconds), Some(deadline)) => {
+                let before = to.limits.max_duration_seconds.unwrap_or(0);
+                Some(deadline.minus(before).plus(seconds))
+            }
+            (Some(seconds), None) => Some(now.plus(seconds)),
+        };
+        Allowance { limits, deadline }
+    }
+}
+
 /// The process that drives a run. The start time distinguishes it from a later process with the
 /// same pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,6 +342,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns what the run may use.
+    pub fn allowance(&self) -> Allowance {
+        Allowance { limits: self.limits, deadline: self.deadline }
+    }
+
     /// The default promise.
     pub const PROMISE: &str = "TASK_COMPLETE";
 
@@ -331,6 +395,8 @@ pub struct Iteration {
     pub detail: Option<String>,
     /// The usage of all its executions.
     pub usage: Usage,
+    /// The parts of that usage by agent. A row of an older program has none, or not all of it.
+    pub agents: Vec<(String, Usage)>,
     /// The last text of the agent.
     pub final_text: Option<String>,
     /// The path of the transcript, relative to the state root.
@@ -356,12 +422,22 @@ impl Iteration {
             ending: None,
             detail: None,
             usage: Usage::default(),
+            agents: Vec::new(),
             final_text: None,
             transcript: None,
             head_before: None,
             head_after: None,
             mark_before: None,
             mark_after: None,
+        }
+    }
+
+    /// Adds what `agent` used.
+    pub(crate) fn spend(&mut self, agent: &str, usage: Usage) {
+        self.usage += usage;
+        match self.agents.iter_mut().find(|(name, _)| name == agent) {
+            Some((_, sum)) => *sum += usage,
+            None => self.agents.push((agent.to_owned(), usage)),
         }
     }
 

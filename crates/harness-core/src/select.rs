@@ -4,18 +4,18 @@
 //! updated row by row, so that choosing costs the same among ten tasks and a hundred thousand.
 //! `naive` is the same rule as one walk over everything. A property test holds the two equal.
 
+mod applicant;
 mod naive;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use indexmap::IndexMap;
-
+pub use applicant::{Applicant, LabelSet};
 pub use naive::{naive, naive_of_run};
 
 use crate::{
     TaskId, Timestamp, WorkerId, graph,
     head::{Head, Phase},
-    task::{Status, Task, TaskState},
+    task::{Status, Task, TaskHash, TaskMap, TaskState},
 };
 
 /// The position of a task in the queue. Each task is in exactly one place.
@@ -35,11 +35,12 @@ enum Place {
     Aside,
 }
 
-/// Tasks that become eligible together: of one phase, for one role.
+/// Tasks that become eligible together: of one phase, for one role, with the same labels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Bucket {
     phase: Option<usize>,
     role: Option<String>,
+    requires: Vec<String>,
     /// Whether a run can judge the work. Only a run cares.
     has_check: bool,
 }
@@ -52,8 +53,8 @@ type RetryKey = (u8, Option<Timestamp>, u64, TaskId);
 /// The indexes over the tasks of a ledger. They follow each row that changes.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    places: HashMap<TaskId, Place>,
-    dependents: HashMap<TaskId, BTreeSet<TaskId>>,
+    places: HashMap<TaskId, Place, TaskHash>,
+    dependents: HashMap<TaskId, BTreeSet<TaskId>, TaskHash>,
     ready: BTreeMap<Bucket, BTreeSet<ReadyKey>>,
     retry: BTreeMap<Bucket, BTreeSet<RetryKey>>,
     blocked: BTreeSet<TaskId>,
@@ -69,21 +70,31 @@ pub struct Selection {
     numbers: BTreeSet<(u64, TaskId)>,
 }
 
-type Tasks = IndexMap<TaskId, Task>;
+type Tasks = TaskMap<Task>;
 
 impl Selection {
     pub(crate) fn build(head: &Head, tasks: &Tasks) -> Self {
         let mut s = Self {
             phases: head.phases.clone(),
             unfinished: vec![0; head.phases.len()],
+            places: HashMap::with_capacity_and_hasher(tasks.len(), TaskHash::default()),
             ..Self::default()
         };
         for task in tasks.values() {
             s.link(task);
         }
+        // Most tasks are ready, mostly in order. A set is built faster from all of them at once.
+        let mut ready: BTreeMap<Bucket, Vec<ReadyKey>> = BTreeMap::new();
         for task in tasks.values() {
-            s.seat(tasks, task);
+            match s.place(tasks, task) {
+                Place::Ready(bucket, key) => {
+                    s.places.insert(task.id.clone(), Place::Ready(bucket.clone(), key.clone()));
+                    ready.entry(bucket).or_default().push(key);
+                }
+                other => s.seat_at(task, other),
+            }
         }
+        s.ready = ready.into_iter().map(|(b, keys)| (b, keys.into_iter().collect())).collect();
         s.cyclic = graph::waiting_on_themselves(tasks);
         s
     }
@@ -119,25 +130,28 @@ impl Selection {
         self.follow_cycles(tasks, before, after);
     }
 
-    /// Returns the next task for `role`. Without a role, every task is eligible; with one, the
-    /// tasks of that role and those without a role are.
-    pub fn next(&self, role: Option<&str>) -> Option<&TaskId> {
-        self.first(|bucket| self.suits(bucket, role))
+    /// Returns the next task for a worker.
+    pub fn next(&self, of: Applicant<'_>) -> Option<&TaskId> {
+        self.first(|bucket| self.suits(bucket, of))
     }
 
     /// The next task for a run, which needs a check: those without one come last.
-    pub fn next_of_run(&self, role: Option<&str>) -> Option<&TaskId> {
-        let with_check = self.first(|bucket| bucket.has_check && self.suits(bucket, role));
-        with_check.or_else(|| self.next(role))
+    pub fn next_of_run(&self, of: Applicant<'_>) -> Option<&TaskId> {
+        let with_check = self.first(|bucket| bucket.has_check && self.suits(bucket, of));
+        with_check.or_else(|| self.next(of))
     }
 
     /// The next task of a run that works on `chosen` only, by the same rule.
-    pub fn next_among<'c>(&self, chosen: &'c BTreeSet<TaskId>) -> Option<&'c TaskId> {
+    pub fn next_among<'c>(
+        &self,
+        chosen: &'c BTreeSet<TaskId>,
+        of: Applicant<'_>,
+    ) -> Option<&'c TaskId> {
         let key = |id: &'c TaskId| match self.places.get(id)? {
-            Place::Ready(bucket, (rank, position, _)) if self.suits(bucket, None) => {
+            Place::Ready(bucket, (rank, position, _)) if self.suits(bucket, of) => {
                 Some((!bucket.has_check, false, *rank, None, *position, id))
             }
-            Place::Retry(bucket, (rank, at, position, _)) if self.suits(bucket, None) => {
+            Place::Retry(bucket, (rank, at, position, _)) if self.suits(bucket, of) => {
                 Some((!bucket.has_check, true, *rank, *at, *position, id))
             }
             Place::Ready(..)
@@ -150,12 +164,12 @@ impl Selection {
         chosen.iter().filter_map(key).min().map(|(.., id)| id)
     }
 
-    /// Returns the task, if it can be claimed for `role` now.
-    pub fn ready(&self, task: &TaskId, role: Option<&str>) -> Option<&TaskId> {
+    /// Returns the task, if the worker can claim it now.
+    pub fn ready(&self, task: &TaskId, of: Applicant<'_>) -> Option<&TaskId> {
         let (id, place) = self.places.get_key_value(task)?;
         match place {
             Place::Ready(bucket, _) | Place::Retry(bucket, _) => {
-                self.suits(bucket, role).then_some(id)
+                self.suits(bucket, of).then_some(id)
             }
             Place::Blocked | Place::Dangling | Place::Claimed(..) | Place::Aside => None,
         }
@@ -170,9 +184,9 @@ impl Selection {
         retry.min().map(|(_, _, _, id)| id)
     }
 
-    /// Returns all tasks that could be claimed now, in the order of claiming.
-    pub fn queue(&self, role: Option<&str>) -> Vec<&TaskId> {
-        let suits = |b: &Bucket| self.suits(b, role);
+    /// Returns all tasks that the worker could claim now, in the order of claiming.
+    pub fn queue(&self, of: Applicant<'_>) -> Vec<&TaskId> {
+        let suits = |b: &Bucket| self.suits(b, of);
         let ready = self.ready.iter().filter(|(b, _)| suits(b));
         let mut ready: Vec<_> = ready.flat_map(|(_, keys)| keys).collect();
         ready.sort_unstable();
@@ -183,8 +197,9 @@ impl Selection {
         ready.chain(retry.into_iter().map(|(_, _, _, id)| id)).collect()
     }
 
-    fn suits(&self, bucket: &Bucket, role: Option<&str>) -> bool {
-        role.is_none_or(|r| bucket.role.as_deref().is_none_or(|of| of == r))
+    fn suits(&self, bucket: &Bucket, of: Applicant<'_>) -> bool {
+        of.has_role(bucket.role.as_deref())
+            && of.has_labels(&bucket.requires)
             && bucket.phase.is_none_or(|p| self.phase_open(p))
     }
 
@@ -308,6 +323,7 @@ impl Selection {
         let bucket = Bucket {
             phase: self.phase_of(open),
             role: open.role.clone(),
+            requires: open.requires.clone(),
             has_check: open.check().is_some(),
         };
         let position = open.order.unwrap_or(u64::MAX);
@@ -320,6 +336,10 @@ impl Selection {
 
     fn seat(&mut self, tasks: &Tasks, task: &Task) {
         let place = self.place(tasks, task);
+        self.seat_at(task, place);
+    }
+
+    fn seat_at(&mut self, task: &Task, place: Place) {
         let id = task.id.clone();
         match &place {
             Place::Ready(b, k) => {

@@ -6,21 +6,34 @@ use std::{
 };
 
 use crate::{
-    Ledger, Task, TaskId, WorkerId,
+    Ledger, Task, TaskId, WorkerId, line,
+    select::Applicant,
     task::{Status, TaskState},
 };
 
 /// The standing of a task. Exactly one of these applies to every task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing<'a> {
-    /// The next claim, in any role, gets this task.
+    /// The next claim of a worker without labels, in any role, gets this task.
     Next,
     /// The task could be claimed now, but others come first.
     Ready,
+    /// The task could be claimed now by a worker with these labels.
+    Requires {
+        /// The labels.
+        labels: &'a [String],
+    },
     /// A worker holds the task.
     Claimed {
         /// The worker; `None` in a ledger that was edited by hand.
         by: Option<&'a WorkerId>,
+        /// The place of its result in the line to land, from 1; `None` while it is not in the line.
+        landing: Option<usize>,
+    },
+    /// The task waits until another one has landed, because both reserve a file after conflicts.
+    Reserved {
+        /// The task that goes first.
+        by: &'a TaskId,
     },
     /// Some dependencies are not completed yet.
     Waiting {
@@ -55,7 +68,14 @@ impl<'a> Standing<'a> {
     pub fn of(ledger: &'a Ledger, task: &'a Task) -> Self {
         match &task.state {
             TaskState::Completed(_) => return Self::Completed,
-            TaskState::Claimed(claim) => return Self::Claimed { by: claim.by.as_ref() },
+            TaskState::Claimed(claim) => {
+                let place = line::position(
+                    &ledger.head().landing,
+                    &task.id,
+                    task.epoch.unwrap_or_default(),
+                );
+                return Self::Claimed { by: claim.by.as_ref(), landing: place.map(|at| at + 1) };
+            }
             TaskState::Failed(_) if task.failed_for_good() => return Self::Failed,
             TaskState::Pending | TaskState::Failed(_) => {}
         }
@@ -77,7 +97,13 @@ impl<'a> Standing<'a> {
         if let Some(waits_for) = ledger.selection().phase_before(task) {
             return Self::Phase { waits_for };
         }
-        let next = ledger.selection().next(None) == Some(&task.id);
+        if let Some(by) = line::waits_for_reservation(ledger, task) {
+            return Self::Reserved { by };
+        }
+        if !task.requires.is_empty() {
+            return Self::Requires { labels: &task.requires };
+        }
+        let next = ledger.selection().next(Applicant::PLAIN) == Some(&task.id);
         if next { Self::Next } else { Self::Ready }
     }
 
@@ -86,7 +112,9 @@ impl<'a> Standing<'a> {
         match self {
             Self::Next => "next",
             Self::Ready => "ready",
+            Self::Requires { .. } => "requires",
             Self::Claimed { .. } => "claimed",
+            Self::Reserved { .. } => "reserved",
             Self::Waiting { .. } => "waiting",
             Self::Blocked { .. } => "blocked",
             Self::Dangling { .. } => "dangling",
@@ -103,8 +131,17 @@ impl fmt::Display for Standing<'_> {
         match self {
             Self::Next => f.write_str("next in line"),
             Self::Ready => f.write_str("ready; other tasks come first"),
-            Self::Claimed { by: Some(worker) } => write!(f, "claimed by {worker}"),
-            Self::Claimed { by: None } => f.write_str("claimed"),
+            Self::Requires { labels } => {
+                write!(f, "ready for a worker with the labels {}", labels.join(", "))
+            }
+            Self::Claimed { by, landing } => {
+                f.write_str("claimed")?;
+                by.map_or(Ok(()), |worker| write!(f, " by {worker}"))?;
+                landing.map_or(Ok(()), |place| write!(f, ", place {place} in the line to land"))
+            }
+            Self::Reserved { by } => {
+                write!(f, "waits until {by} has landed, which has reserved the same files")
+            }
             Self::Waiting { on } => {
                 let on: Vec<_> = on.iter().map(|id| id.as_str()).collect();
                 write!(f, "waits for {}", on.join(", "))
@@ -161,8 +198,13 @@ mod tests {
     #[test]
     fn every_task_stands_in_one_place_and_says_why() {
         let mut head = Head::new(Timestamp::default());
-        let phase =
-            |name: &str| Phase { name: name.into(), gate: None, approve: true, passed_at: None };
+        let phase = |name: &str| Phase {
+            name: name.into(),
+            gate: None,
+            approve: true,
+            passed_at: None,
+            held: None,
+        };
         head.phases = vec![phase("one"), phase("two")];
         let tasks = vec![
             task("first", &[]),
@@ -176,6 +218,7 @@ mod tests {
             task("lost", &["nobody"]),
             task("snake", &["snake"]),
             Task { phase: Some("two".into()), ..task("gated", &[]) },
+            Task { requires: vec!["gpu".into()], priority: Priority::P0, ..task("special", &[]) },
             Task {
                 state: TaskState::Claimed(Box::new(ActiveClaim {
                     by: Some(WorkerId::recorded("w")),
@@ -201,11 +244,55 @@ mod tests {
                 "lost depends on nobody, which does not exist",
                 "snake depends on itself",
                 "gated waits for phase one",
+                "special ready for a worker with the labels gpu",
                 "held claimed by w",
             ]
         );
-        let queue: Vec<_> = ledger.selection().queue(None).iter().map(|id| id.as_str()).collect();
+        let queue: Vec<_> =
+            ledger.selection().queue(Applicant::PLAIN).iter().map(|id| id.as_str()).collect();
         assert_eq!(queue, ["first", "second", "again"]);
-        assert_eq!(ledger.selection().queue(None).first(), ledger.selection().next(None).as_ref());
+        let next = ledger.selection().next(Applicant::PLAIN);
+        assert_eq!(next.map(TaskId::as_str), Some("first"));
+        let special = ledger.selection().next(Applicant::ANYBODY);
+        assert_eq!(special.map(TaskId::as_str), Some("special"));
+    }
+
+    #[test]
+    fn a_result_in_the_line_and_a_reservation_say_where_they_stand() {
+        let mut head = Head::new(Timestamp::default());
+        let entry = |task: &str, epoch| crate::ledger::LandingEntry {
+            task: TaskId::parse(task).unwrap(),
+            epoch: crate::Epoch(epoch),
+            onto: None,
+            commit: None,
+            green: None,
+            renewed_at: None,
+        };
+        head.landing = vec![entry("other", 3), entry("busy", 4)];
+        let claimed = |by: &str| {
+            TaskState::Claimed(Box::new(ActiveClaim {
+                by: Some(WorkerId::recorded(by)),
+                ..ActiveClaim::default()
+            }))
+        };
+        let reserves = |id: &str| Task {
+            attempts: 2,
+            conflicts: vec!["a.txt".into()],
+            epoch: Some(crate::Epoch(4)),
+            ..task(id, &[])
+        };
+        let tasks = vec![
+            Task { state: claimed("w.2"), ..reserves("busy") },
+            Task { state: failed(), ..reserves("held") },
+        ];
+        let ledger = Ledger::new(head, tasks).unwrap();
+        let texts = ledger.tasks().map(|t| Standing::of(&ledger, t).to_string());
+        assert_eq!(
+            texts.collect::<Vec<_>>(),
+            [
+                "claimed by w.2, place 2 in the line to land",
+                "waits until busy has landed, which has reserved the same files"
+            ]
+        );
     }
 }

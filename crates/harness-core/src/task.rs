@@ -2,15 +2,25 @@
 //!
 //! [`crate::format`] owns the form on disk. Nothing here is serialized.
 
+mod label;
 mod priority;
 mod state;
 mod title;
 
+pub use label::{checked_labels, problem_of_label};
 pub use priority::Priority;
 pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailure, TaskState};
 pub(crate) use title::problem_of_title;
 
+use indexmap::IndexMap;
+
 use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
+
+/// The hash of task ids. They come from the user's own files, so it is fast and need not resist a
+/// flood of chosen ids.
+pub(crate) type TaskHash = foldhash::fast::RandomState;
+/// Values by the ids of their tasks, in the order of the ledger.
+pub(crate) type TaskMap<V> = IndexMap<TaskId, V, TaskHash>;
 
 /// At most this many checkpoints and error entries are kept in a task. The log has all of them.
 pub const KEPT_ENTRIES: usize = 20;
@@ -53,8 +63,12 @@ pub struct Task {
     pub checkpoints: Vec<Checkpoint>,
     /// The instructions for the agent. For the shell agent, they are the script.
     pub instructions: Option<String>,
-    /// Labels that a worker must have to claim it. Claims do not look at them yet.
+    /// Globs of the files that its attempts must not change, besides those of the configuration.
+    pub protected: Vec<String>,
+    /// Labels that a worker must have to claim it.
     pub requires: Vec<String>,
+    /// The files in which its last result conflicted with what had landed meanwhile.
+    pub conflicts: Vec<String>,
     /// The source that it was imported from.
     pub source: Option<Box<TaskSource>>,
     /// The role of the workers that may claim the task. A worker without a role may claim it too.
@@ -89,7 +103,9 @@ impl Task {
             error_log: Vec::new(),
             checkpoints: Vec::new(),
             instructions: None,
+            protected: Vec::new(),
             requires: Vec::new(),
+            conflicts: Vec::new(),
             source: None,
             role: None,
             phase: None,
@@ -306,7 +322,7 @@ impl Default for Validation {
 }
 
 /// The source of an imported task, so that a second import recognizes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskSource {
     /// The format, such as `openspec`.
     pub kind: String,

@@ -43,6 +43,12 @@ impl Timestamp {
         Self::from_seconds(self.0.saturating_add(seconds))
     }
 
+    /// Returns this time minus `seconds`. The result saturates at the beginning of the range.
+    pub const fn minus(self, seconds: u64) -> Self {
+        let seconds = if seconds > i64::MAX as u64 { i64::MAX } else { seconds as i64 };
+        Self::from_seconds(self.0.saturating_sub(seconds))
+    }
+
     /// Returns the seconds from `earlier` to this time; zero if the clock went backwards.
     pub const fn since(self, earlier: Self) -> u64 {
         let d = self.0.saturating_sub(earlier.0);

@@ -146,6 +146,17 @@ pub struct Item {
     pub shown: String,
     /// The digest of its kind and its whole content.
     pub digest: Digest,
+    /// The author of the text.
+    pub origin: Origin,
+}
+
+/// The author of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The author of the file that holds it.
+    File,
+    /// `harness import` took it from another tool, so it may be anybody's.
+    Import,
 }
 
 /// The items of one root that a person agreed to.
@@ -178,10 +189,14 @@ pub fn sources(items: &[Item]) -> BTreeSet<Source> {
     sources.filter(|source| source.path().is_some()).collect()
 }
 
-/// Returns the missing items that a pull can have brought. Files that git does not track belong to
-/// the user and are trusted with the folder.
+/// Returns the missing items that a pull or an import can have brought. Files that git does not track
+/// belong to the user and are trusted with the folder, except for what was imported into them.
 pub fn to_ask_for(missing: Vec<Item>, tracked: &BTreeSet<Source>) -> Vec<Item> {
-    missing.into_iter().filter(|item| tracked.contains(&item.kind.source())).collect()
+    let is_foreign = |item: &Item| match item.origin {
+        Origin::File => tracked.contains(&item.kind.source()),
+        Origin::Import => true,
+    };
+    missing.into_iter().filter(is_foreign).collect()
 }
 
 /// What a run does about the commit hooks of a repository.
@@ -228,7 +243,7 @@ mod tests {
     use super::*;
 
     fn item(kind: Kind, n: u8) -> Item {
-        Item { kind, shown: n.to_string(), digest: Digest([n; 16]) }
+        Item { kind, shown: n.to_string(), digest: Digest([n; 16]), origin: Origin::File }
     }
 
     #[test]
@@ -248,6 +263,9 @@ mod tests {
         let asked = to_ask_for(missing.clone(), &[Source::Settings].into());
         assert_eq!(asked, [item(Kind::Setting, 3)]);
         assert!(to_ask_for(missing, &BTreeSet::new()).is_empty());
+        let imported = Item { origin: Origin::Import, ..item(Kind::Check, 5) };
+        let asked = to_ask_for(vec![item(Kind::Check, 6), imported.clone()], &BTreeSet::new());
+        assert_eq!(asked, [imported]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The `HARNESS_*` variables of agents, checks, gates, cleanups and init scripts.
 
-use crate::{Holder, Receipt, Task};
+use crate::{
+    Epoch, Holder, Receipt, RunId, Task, TaskId,
+    trace::{SpanId, TRACEPARENT, TraceId, traceparent},
+};
 
 /// The state root.
 pub const ROOT: &str = "HARNESS_STATE_ROOT";
@@ -88,9 +91,36 @@ impl Variables {
         }
     }
 
-    /// Returns the pairs of name and value.
+    /// Returns the pairs of name and value, with the trace that the process continues.
     pub fn list(self) -> Vec<(String, String)> {
-        self.list
+        let parent = self.traceparent();
+        let mut list = self.list;
+        list.extend(parent.map(|parent| (TRACEPARENT.to_owned(), parent)));
+        list
+    }
+
+    /// Returns the span that the process belongs to: a context, an attempt, or else the whole run.
+    fn traceparent(&self) -> Option<String> {
+        let run = self.get(RUN).and_then(|run| RunId::parse(run).ok());
+        let trace = match run {
+            Some(run) => TraceId::of_run(&run),
+            None => TraceId::of_root(self.get(ROOT)?),
+        };
+        let task = self.get(TASK).and_then(|task| TaskId::parse(task).ok());
+        let epoch = self.get(EPOCH).and_then(|epoch| epoch.parse().ok()).map(Epoch);
+        let mut span = match (task, epoch) {
+            (Some(task), Some(epoch)) => SpanId::of_attempt(trace, &task, epoch),
+            _ => SpanId::of_run(trace),
+        };
+        if let Some(number) = self.get(ITERATION).and_then(|number| number.parse().ok()) {
+            span = SpanId::of_iteration(trace, span, number);
+        }
+        Some(traceparent(trace, span))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.list.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     fn attempt(
@@ -109,5 +139,37 @@ impl Variables {
     fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.list.push((name.to_owned(), value.to_string()));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WorkerId;
+
+    #[test]
+    fn every_process_continues_the_trace_of_its_run() {
+        let run = RunId::of_bits(7);
+        let trace = TraceId::of_run(&run);
+        let of = |variables: Variables| {
+            let list = variables.list();
+            let found = list.into_iter().filter(|(name, _)| name == TRACEPARENT);
+            found.map(|(_, value)| value).collect::<Vec<_>>()
+        };
+        let root = || Variables::of_root("/work");
+        let whole = SpanId::of_run(trace);
+        assert_eq!(of(root().run(&run)), [traceparent(trace, whole)]);
+        let objective = SpanId::of_iteration(trace, whole, 2);
+        assert_eq!(of(root().run(&run).iteration(Some(2))), [traceparent(trace, objective)]);
+        let task = TaskId::numbered(3);
+        let attempt = SpanId::of_attempt(trace, &task, Epoch(4));
+        let worker = WorkerId::recorded("w");
+        let variables = || root().run(&run).attempt(&task, Epoch(4), 1, &worker);
+        assert_eq!(of(variables()), [traceparent(trace, attempt)]);
+        let context = SpanId::of_iteration(trace, attempt, 0);
+        assert_eq!(of(variables().iteration(Some(0))), [traceparent(trace, context)]);
+        let alone = TraceId::of_root("/work");
+        assert_eq!(of(root()), [traceparent(alone, SpanId::of_run(alone))]);
+        assert!(of(Variables::default()).is_empty());
     }
 }

@@ -350,6 +350,22 @@ fn the_lease_is_renewed_beside_the_work_and_a_lost_claim_stops_it() {
 }
 
 #[test]
+fn ticks_can_be_more_frequent_than_renewals() {
+    let worker = WorkerId::parse("w").unwrap();
+    let holder = Holder { task: TaskId::numbered(1), worker, epoch: None };
+    let mut machine = Attempt::new(task(), holder, 1800, Entry::Fresh).renewing_every(3);
+    let now = Timestamp::from_seconds(0);
+    let mut step = |input| described(&machine.step(now, input));
+    assert_eq!(step(Input::Begin), "work");
+    for _ in 0..2 {
+        assert_eq!(step(Input::Tick), "wait");
+        assert_eq!(step(Input::Tick), "wait");
+        assert_eq!(step(Input::Tick), "renew");
+        assert_eq!(step(lease()), "wait");
+    }
+}
+
+#[test]
 fn a_result_that_comes_too_late_is_rescued_and_not_recorded() {
     check(
         task(),

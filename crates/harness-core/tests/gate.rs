@@ -38,7 +38,7 @@ fn described(next: &Next<Effect, GateEnd>) -> String {
 
 fn phase(gate: bool, approve: bool) -> Phase {
     let command = || ledger::Gate { command: "make plan".into(), timeout_seconds: None };
-    Phase { name: "plan".into(), gate: gate.then(command), approve, passed_at: None }
+    Phase { name: "plan".into(), gate: gate.then(command), approve, passed_at: None, held: None }
 }
 
 #[track_caller]

@@ -46,11 +46,14 @@ fn same(glance: &Glance<'_>, ledger: &Ledger) {
             blocked: blocked.contains(&task.id),
             attempts: task.attempts,
             max_attempts: task.max_attempts,
+            checked: task.check().is_some(),
             claim: (task.status() == Status::InProgress).then(|| {
                 Box::new(ClaimGlance {
                     claimed_by: task.claimed_by().map(|by| by.as_str().into()),
                     lease_expires_at: task.lease_expires_at(),
                     epoch: task.epoch,
+                    claimed_at: task.claimed_at(),
+                    worktree: task.claim().and_then(|c| c.worktree.as_deref()).map(Into::into),
                 })
             }),
         })

@@ -41,7 +41,7 @@ fn described(next: &Next<SessionEffect, Stop>) -> String {
             Entry::Fresh => format!("attempt {}", task.id),
             Entry::Recovered(action) => format!("recover {}: {}", task.id, action.name()),
         },
-        Next::Start(SessionEffect::Work(terms)) => format!("work as {}", terms.worker),
+        Next::Start(SessionEffect::Work(terms)) => format!("work as {}", terms[0].worker),
         Next::Start(SessionEffect::Close(_)) => "close".into(),
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
@@ -59,6 +59,7 @@ fn terms(when_full: WhenFull) -> SessionTerms {
     SessionTerms {
         worker,
         scope: TaskScope::Ledger,
+        labels: Vec::new(),
         pid: 7,
         lease_seconds: 1800,
         max_tasks: 1,
@@ -66,6 +67,7 @@ fn terms(when_full: WhenFull) -> SessionTerms {
         when_full,
         until: None,
         heartbeat: None,
+        crew: None,
     }
 }
 
@@ -113,7 +115,7 @@ fn no_script() -> Input<SessionReport> {
 }
 
 fn worked(why: WorkerStop) -> Input<SessionReport> {
-    Input::Ended(SessionReport::Worked(WorkerEnd { why, alerted: false }))
+    Input::Ended(SessionReport::Worked(vec![WorkerEnd { why, alerted: false }]))
 }
 
 fn full() -> Input<SessionReport> {
@@ -209,7 +211,9 @@ fn a_worker_gets_what_it_needs_of_the_session() {
     }
     match session.step(now, no_script()) {
         Next::Start(SessionEffect::Work(given)) => {
-            assert_eq!((given.until, given.max_tasks, given.alerts), (until, 3, alerts));
+            let [given] = &given[..] else { panic!("{given:?}") };
+            assert_eq!((given.until, given.max_tasks), (until, 3));
+            assert_eq!(given.alerts, alerts);
         }
         other => panic!("{other:?}"),
     }
@@ -378,7 +382,7 @@ fn an_alert_of_the_worker_or_at_the_end_of_a_session_counts() {
         let mut story = begun();
         story.extend([
             (no_script(), "work as w"),
-            (Input::Ended(SessionReport::Worked(WorkerEnd { why, alerted })), "end session"),
+            (Input::Ended(SessionReport::Worked(vec![WorkerEnd { why, alerted }])), "end session"),
             (number(1), "begin session"),
             (number(2), "prepare"),
             (no_script(), "work as w"),

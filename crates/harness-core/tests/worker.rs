@@ -14,7 +14,9 @@ use harness_core::{
         gate::GateEnd,
         scope::TaskScope,
         session::Alerts,
-        worker::{Worker, WorkerEffect, WorkerEnd, WorkerReport, WorkerStop, WorkerTerms},
+        worker::{
+            Claiming, Worker, WorkerEffect, WorkerEnd, WorkerReport, WorkerStop, WorkerTerms,
+        },
     },
     run::StopReason,
 };
@@ -41,7 +43,11 @@ fn described(next: &Next<WorkerEffect, WorkerEnd>) -> String {
         Next::Start(WorkerEffect::Gate { phase, until }) => {
             format!("gate {} until {until:?}", phase.name)
         }
-        Next::Start(WorkerEffect::Peek(_)) => "peek".into(),
+        Next::Start(WorkerEffect::Peek { .. }) => "peek".into(),
+        Next::Start(WorkerEffect::Await) => "await".into(),
+        Next::Start(WorkerEffect::Open { task }) => format!("open {}", task.id),
+        Next::Start(WorkerEffect::Resolve { task }) => format!("resolve {}", task.id),
+        Next::Start(WorkerEffect::Transplant { taken, .. }) => format!("transplant {}", taken.id),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
         Next::Done(WorkerEnd { why, alerted }) => {
@@ -58,10 +64,12 @@ fn terms() -> WorkerTerms {
     WorkerTerms {
         worker: WorkerId::parse("w").unwrap(),
         scope: TaskScope::Ledger,
+        labels: Vec::new(),
         lease_seconds: 1800,
         max_tasks: 2,
         until: None,
         alerts: Alerts::default(),
+        parallel: None,
     }
 }
 
@@ -104,7 +112,15 @@ fn peeked(task: Option<Task>) -> Input<WorkerReport> {
 
 fn left(next: Option<Task>, in_progress: Option<TaskId>, alerts: Alerts) -> Input<WorkerReport> {
     let next = next.map(Box::new);
-    Input::Ended(WorkerReport::Peeked { next, gate: None, in_progress, waiting: None, alerts })
+    Input::Ended(WorkerReport::Peeked {
+        next,
+        gate: None,
+        in_progress,
+        waiting: None,
+        alerts,
+        others: None,
+        claiming: Claiming::Open,
+    })
 }
 
 fn based() -> Input<WorkerReport> {
@@ -193,11 +209,19 @@ fn r1_a_lost_claim_ends_loudly() {
 fn bare_with_gate(gate: Option<Phase>) -> Input<WorkerReport> {
     let next = Some(Box::new(Task::new(TaskId::numbered(1), "one")));
     let (in_progress, alerts) = (None, Alerts::default());
-    Input::Ended(WorkerReport::Peeked { next, gate, in_progress, waiting: None, alerts })
+    Input::Ended(WorkerReport::Peeked {
+        next,
+        gate,
+        in_progress,
+        waiting: None,
+        alerts,
+        others: None,
+        claiming: Claiming::Open,
+    })
 }
 
 fn phase() -> Phase {
-    Phase { name: "Plan".into(), gate: None, approve: true, passed_at: None }
+    Phase { name: "Plan".into(), gate: None, approve: true, passed_at: None, held: None }
 }
 
 #[test]
@@ -278,6 +302,8 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
         in_progress: None,
         waiting: None,
         alerts: Alerts::default(),
+        others: None,
+        claiming: Claiming::Open,
     });
     let gated = Input::Ended(WorkerReport::Gated(GateEnd::Interrupted));
     let at_once = [(100, Input::Begin, "done budget: the time limit")];
@@ -305,6 +331,8 @@ fn chosen_tasks_are_claimed_out_of_turn_and_those_that_wait_are_named() {
         in_progress: None,
         waiting: Some("task-002 waits for task-003".into()),
         alerts: Alerts::default(),
+        others: None,
+        claiming: Claiming::Open,
     });
     check(
         WorkerTerms { scope: TaskScope::Tasks(chosen), ..terms() },
@@ -316,6 +344,32 @@ fn chosen_tasks_are_claimed_out_of_turn_and_those_that_wait_are_named() {
             (Input::Refused(Refusal::NotReady { task: TaskId::numbered(1) }), "upkeep"),
             (ok(), "peek"),
             (waiting, "done once: task-002 waits for task-003"),
+        ],
+    );
+}
+
+#[test]
+fn a_paused_worker_waits_while_there_is_work_and_ends_without() {
+    let paused = |next: Option<Task>| {
+        Input::Ended(WorkerReport::Peeked {
+            next: next.map(Box::new),
+            gate: None,
+            in_progress: None,
+            waiting: None,
+            alerts: Alerts::default(),
+            others: None,
+            claiming: Claiming::Paused,
+        })
+    };
+    check(
+        terms(),
+        &[
+            (Input::Begin, "upkeep"),
+            (ok(), "peek"),
+            (paused(Some(task(1))), "await"),
+            (Input::Ended(WorkerReport::Awaited), "upkeep"),
+            (ok(), "peek"),
+            (paused(None), "done complete"),
         ],
     );
 }

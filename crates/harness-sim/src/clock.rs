@@ -34,6 +34,17 @@ impl SimClock {
         Following(self)
     }
 
+    /// Stops following the runtime, so that another one can be followed meanwhile.
+    pub fn pause(&self) {
+        self.step(self.slept());
+        *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Follows this runtime again, after another one.
+    pub fn resume(&self) {
+        *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
     fn slept(&self) -> i64 {
         let since = *self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         since.map_or(0, |since| i64::try_from(since.elapsed().as_secs()).unwrap_or(i64::MAX))

@@ -142,7 +142,7 @@ impl History {
                 mark(self, id, Mark::Gone);
             }
             (Command::Import(import), Reply::Imported { .. }) => match import.mode {
-                ImportMode::Merge => {
+                ImportMode::Merge | ImportMode::Update => {
                     for id in import.plan.tasks.keys() {
                         if matches!(self.marks.get(id), Some(Mark::Gone)) {
                             self.marks.remove(id);
@@ -183,7 +183,10 @@ pub(crate) fn live(task: &Task) -> Option<u64> {
 pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
     commands.iter().any(|command| match command {
         Command::Remove(c) => c.task == *id,
-        Command::Import(c) => c.mode != ImportMode::Merge,
+        Command::Import(c) => match c.mode {
+            ImportMode::Merge | ImportMode::Update => false,
+            ImportMode::Replace | ImportMode::IfFinished => true,
+        },
         Command::Reset => true,
         Command::Add(_)
         | Command::Edit(_)
@@ -192,9 +195,17 @@ pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
         | Command::Renew(_)
         | Command::Intend(_)
         | Command::VoidIntent(_)
+        | Command::Landing(_)
+        | Command::Evict(_)
+        | Command::TakeOver(_)
+        | Command::SetMode(_)
+        | Command::SetTarget(_)
+        | Command::Divert(_)
+        | Command::HoldGate(_)
         | Command::Complete(_)
         | Command::Fail(_)
         | Command::Retry(_)
+        | Command::Reopen(_)
         | Command::Release(_)
         | Command::Upkeep
         | Command::Adopt(_)
@@ -204,6 +215,11 @@ pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
         | Command::Raise(_)
         | Command::Acknowledge
         | Command::PassGate(_)
+        | Command::EditPhase(_)
+        | Command::RemovePhase(_)
+        | Command::ConfigureSession(_)
+        | Command::Pause(_)
+        | Command::Resume(_)
         | Command::Run(_) => false,
     })
 }

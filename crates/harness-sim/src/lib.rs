@@ -8,6 +8,7 @@ pub mod agent;
 pub mod checkers;
 pub mod clock;
 pub mod conformance;
+pub mod crew;
 pub mod daemon;
 pub mod disk;
 pub mod git;

@@ -1,8 +1,12 @@
-//! `harness-sim [--seeds N] [--first S] [--seed S]`
+//! `harness-sim [--seeds N] [--first S] [--seed S] [--only crew]`
 
 use std::{process::ExitCode, time::Instant};
 
-use harness_sim::{seeds, story::Tally};
+use harness_sim::{
+    crew::CrewFlaw,
+    seeds::{self, Failure, Lived},
+    story::Tally,
+};
 
 const SEEDS: u64 = 1000;
 const STORY_LINES: usize = 60;
@@ -10,10 +14,11 @@ const STORY_LINES: usize = 60;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match Asked::read(&arguments) {
-        Ok(Asked { seed: Some(seed), .. }) => replay(seed),
-        Ok(asked) => run(asked.first, asked.seeds),
+        Ok(Asked { seed: Some(seed), worlds, .. }) => replay(seed, worlds),
+        Ok(asked) => run(asked.first, asked.seeds, asked.worlds),
         Err(problem) => {
-            eprintln!("{problem}\nusage: harness-sim [--seeds N] [--first S] [--seed S]");
+            let usage = "harness-sim [--seeds N] [--first S] [--seed S] [--only crew]";
+            eprintln!("{problem}\nusage: {usage}");
             ExitCode::from(2)
         }
     }
@@ -23,14 +28,54 @@ struct Asked {
     seeds: u64,
     first: u64,
     seed: Option<u64>,
+    worlds: Worlds,
+}
+
+/// The worlds in which a seed is run.
+#[derive(Clone, Copy)]
+enum Worlds {
+    All,
+    /// Several workers, the slowest of them.
+    Crew,
+}
+
+impl Worlds {
+    fn run(self, seed: u64) -> Result<Tally, Box<Failure>> {
+        match self {
+            Self::All => seeds::run(seed),
+            Self::Crew => seeds::run_crew(seed, CrewFlaw::None),
+        }
+    }
+
+    fn tell(self, seed: u64) -> Lived {
+        match self {
+            Self::All => seeds::tell(seed),
+            Self::Crew => seeds::tell_crew(seed),
+        }
+    }
+
+    const fn flag(self) -> &'static str {
+        match self {
+            Self::All => "",
+            Self::Crew => " --only crew",
+        }
+    }
 }
 
 impl Asked {
     fn read(arguments: &[String]) -> Result<Self, String> {
-        let mut asked = Self { seeds: SEEDS, first: 1, seed: None };
+        let mut asked = Self { seeds: SEEDS, first: 1, seed: None, worlds: Worlds::All };
         let mut rest = arguments.iter();
         while let Some(name) = rest.next() {
-            let value = rest.next().and_then(|v| v.parse().ok());
+            let value = rest.next();
+            if name == "--only" {
+                asked.worlds = match value.map(String::as_str) {
+                    Some("crew") => Worlds::Crew,
+                    _ => return Err("--only wants crew".to_owned()),
+                };
+                continue;
+            }
+            let value = value.and_then(|v| v.parse().ok());
             let value = value.ok_or_else(|| format!("{name} wants a number"))?;
             match name.as_str() {
                 "--seeds" => asked.seeds = value,
@@ -43,18 +88,18 @@ impl Asked {
     }
 }
 
-fn run(first: u64, count: u64) -> ExitCode {
+fn run(first: u64, count: u64, worlds: Worlds) -> ExitCode {
     let started = Instant::now();
     let mut total = Tally::default();
     for seed in first..first.saturating_add(count) {
-        match seeds::run(seed) {
+        match worlds.run(seed) {
             Ok(tally) => total.add(&tally),
             Err(failure) => {
                 for line in failure.story.end(STORY_LINES) {
                     println!("{line}");
                 }
                 println!("seed {seed}: {}: {}", failure.violation.checker, failure.violation.what);
-                println!("replay: cargo xtask sim --seed {seed}");
+                println!("replay: cargo xtask sim --seed {seed}{}", worlds.flag());
                 return ExitCode::FAILURE;
             }
         }
@@ -64,8 +109,8 @@ fn run(first: u64, count: u64) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn replay(seed: u64) -> ExitCode {
-    let (result, tally, story) = seeds::tell(seed);
+fn replay(seed: u64, worlds: Worlds) -> ExitCode {
+    let (result, tally, story) = worlds.tell(seed);
     for line in story.lines() {
         println!("{line}");
     }

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{
     checkers::Violation,
+    crew::{CrewFlaw, CrewWorld},
     daemon::{DaemonFault, DaemonWorld},
     disk::Quirk,
     run::{Flaw, LiarWorld, ObjectiveWorld, RunWorld},
@@ -24,6 +25,7 @@ pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
     tally.add(&run_objective(seed, Flaw::None)?);
     tally.add(&run_liars(seed, Flaw::None)?);
     tally.add(&run_daemon(seed, DaemonFault::None)?);
+    tally.add(&run_crew(seed, CrewFlaw::None)?);
     Ok(tally)
 }
 
@@ -58,6 +60,26 @@ pub fn run_daemon_killed_at(seed: u64, step: u32) -> Result<Tally, Box<Failure>>
     })
 }
 
+/// Runs one seed of several workers.
+pub fn run_crew(seed: u64, flaw: CrewFlaw) -> Result<Tally, Box<Failure>> {
+    twice(seed, |story| live_crew(seed, flaw, story))
+}
+
+/// Runs one seed of several workers, with its whole story.
+pub fn tell_crew(seed: u64) -> Lived {
+    live_crew(seed, CrewFlaw::None, Story::recorded())
+}
+
+fn live_crew(seed: u64, flaw: CrewFlaw, story: Story) -> Lived {
+    let mut world = match CrewWorld::new(seed, flaw, story) {
+        Ok(world) => world,
+        Err(violation) => return (Err(violation), Tally::default(), Story::silent()),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
+    let (tally, story) = world.end();
+    (result, tally, story)
+}
+
 fn twice(seed: u64, live: impl Fn(Story) -> Lived) -> Result<Tally, Box<Failure>> {
     let (result, tally, _) = live(Story::silent());
     let Err(violation) = result else { return Ok(tally) };
@@ -88,7 +110,7 @@ pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally,
 /// Runs one seed with its whole story.
 pub fn tell(seed: u64) -> Lived {
     let (mut result, mut tally, mut story) = live(seed, Quirk::None, sound, Story::recorded());
-    for world in [tell_session, tell_objective, tell_liars, tell_daemon] {
+    for world in [tell_session, tell_objective, tell_liars, tell_daemon, tell_crew] {
         if result.is_err() {
             break;
         }

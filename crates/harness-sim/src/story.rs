@@ -6,20 +6,26 @@ use std::fmt;
 #[derive(Debug, Default)]
 pub struct Story {
     lines: Option<Vec<String>>,
+    /// A text that differs from one replay to the next, and is left out.
+    pub(crate) omitted: Option<String>,
 }
 
 impl Story {
     pub fn recorded() -> Self {
-        Self { lines: Some(Vec::new()) }
+        Self { lines: Some(Vec::new()), omitted: None }
     }
 
     pub fn silent() -> Self {
-        Self { lines: None }
+        Self::default()
     }
 
     pub fn tell(&mut self, line: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
-            lines.push(line());
+            let line = line();
+            lines.push(match &self.omitted {
+                Some(omitted) => line.replace(omitted, ""),
+                None => line,
+            });
         }
     }
 
@@ -81,6 +87,10 @@ pub struct Tally {
     pub vanished: u64,
     /// Answers of a daemon that got lost, so that the request was repeated.
     pub lost_answers: u64,
+    /// Results of workers that landed.
+    pub landings: u64,
+    /// Processes that were frozen.
+    pub freezes: u64,
 }
 
 impl Tally {
@@ -108,6 +118,8 @@ impl Tally {
         self.foreign_commits += other.foreign_commits;
         self.vanished += other.vanished;
         self.lost_answers += other.lost_answers;
+        self.landings += other.landings;
+        self.freezes += other.freezes;
     }
 }
 
@@ -115,7 +127,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed, {} of them for clients; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; lies: {} told, {} verbs refused, {} forgeries written back, {} late writes, {} foreign commits; daemons: {} clients vanished, {} answers lost; commands: {} applied, {} refused",
+            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed, {} of them for clients; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; lies: {} told, {} verbs refused, {} forgeries written back, {} late writes, {} foreign commits; daemons: {} clients vanished, {} answers lost; crews: {} landings, {} freezes; commands: {} applied, {} refused",
             self.steps,
             self.kills,
             self.power_losses,
@@ -137,6 +149,8 @@ impl fmt::Display for Tally {
             self.foreign_commits,
             self.vanished,
             self.lost_answers,
+            self.landings,
+            self.freezes,
             self.applied,
             self.refused
         )

@@ -10,6 +10,7 @@ use harness_core::{
         Unchecked, VoidIntent,
     },
     plan::{Plan, PlanTask, PlanValidation},
+    select::Applicant,
     task::{Intent, Status, Via},
 };
 
@@ -85,12 +86,9 @@ impl Worker {
             let held = held.clone();
             return match random.weighted(&[22, 10, 30, 8, 12, 6, 6, 16, 2]) {
                 0 => self.checkpoint(&held, ids, random),
-                1 => Command::Renew(Renew {
-                    holder: self.holder(&held, random),
-                    lease_seconds: LEASE_SECONDS,
-                }),
+                1 => Command::Renew(Renew::new(self.holder(&held, random), LEASE_SECONDS)),
                 2 => self.complete(&held, ledger, ids, random),
-                3 => self.intend(&held, ids, random),
+                3 => self.intend(&held, ledger, ids, random),
                 4 => self.fail(&held, ids, random),
                 5 => Command::Release(Release {
                     task: held.task.clone(),
@@ -127,7 +125,7 @@ impl Worker {
         match random.below(4) {
             0 => self.complete(lost, ledger, ids, random),
             1 => self.fail(lost, ids, random),
-            2 => self.intend(lost, ids, random),
+            2 => self.intend(lost, ledger, ids, random),
             _ => self.checkpoint(lost, ids, random),
         }
     }
@@ -148,13 +146,14 @@ impl Worker {
             Via::Client => Place::default(),
         };
         let next = match via {
-            Via::Run => ledger.selection().next_of_run(None).cloned(),
-            Via::Client => ledger.selection().next(None).cloned(),
+            Via::Run => ledger.selection().next_of_run(Applicant::PLAIN).cloned(),
+            Via::Client => ledger.selection().next(Applicant::PLAIN).cloned(),
         };
         Command::Claim(Claim {
             worker: self.id.clone(),
             via,
             role: random.percent(10).then(|| "review".into()),
+            labels: Vec::new(),
             choice: match next.filter(|_| random.percent(20)) {
                 Some(next) => ClaimChoice::NextIs(next),
                 None => ClaimChoice::Next,
@@ -164,6 +163,7 @@ impl Worker {
                 Via::Run => LEASE_SECONDS,
             },
             place,
+            parallel: None,
         })
     }
 
@@ -214,14 +214,20 @@ impl Worker {
         }
     }
 
-    fn intend(&self, held: &Held, ids: &mut Ids, random: &mut Random) -> Command {
+    fn intend(&self, held: &Held, ledger: &Ledger, ids: &mut Ids, random: &mut Random) -> Command {
         let intent = match (ids.commit(), ids.commit()) {
             (Some(from), Some(to)) if random.percent(25) => {
                 Intent::Land { target: "main".into(), from, to }
             }
             _ => Intent::Rollback { category: Category::TestFail, message: ids.text("red") },
         };
-        Command::Intend(Intend { holder: self.holder(held, random), intent })
+        let check = ledger.task(&held.task).and_then(|t| t.check()).map(str::to_owned);
+        Command::Intend(Intend {
+            holder: self.holder(held, random),
+            intent,
+            check,
+            files: Vec::new(),
+        })
     }
 
     fn fail(&self, held: &Held, ids: &mut Ids, random: &mut Random) -> Command {

@@ -209,7 +209,7 @@ fn nobodys_renewal() -> harness_core::command::Renew {
     let worker = harness_core::WorkerId::recorded("nobody");
     let task = harness_core::TaskId::numbered(0);
     let holder = harness_core::Holder { task, worker, epoch: None };
-    harness_core::command::Renew { holder, lease_seconds: 1 }
+    harness_core::command::Renew::new(holder, 1)
 }
 
 fn empty_ledger(now: Timestamp) -> Ledger {

@@ -1,6 +1,7 @@
 //! Checkers that cannot fail prove nothing. Each of these tests breaks something on purpose, and a
 //! checker must detect it. The messages contain the seeds.
 
+mod crew_flaws;
 mod daemon_faults;
 
 use harness::store::{Applied, Store, StoreError};

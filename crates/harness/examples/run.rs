@@ -78,17 +78,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     run.warnings().iter().for_each(|warning| eprintln!("{warning}"));
     let log = |made: &Transaction<'_>| eprint!("{}", made.log);
     let observers = Observers::default().with(log);
-    let engine = project.engine_of(&run, held.guard, run.hub(), observers)?;
+    let engine = project.engine_of(&run, Locking::Held(held.guard), run.hub(), observers)?;
 
     let workspace = GitWorkspace::discover(&root, &root, Filters::Off)?;
     let options = RunOptions::new(Arc::new(workspace));
     let terms = SessionTerms {
         worker: WorkerId::parse("example")?,
         scope: TaskScope::Ledger,
+        labels: Vec::new(),
         pid: std::process::id(),
         lease_seconds: SESSION_LEASE_SECONDS,
         max_tasks: 0,
         max_sessions: None,
+        crew: None,
         when_full: WhenFull::Continue,
         until: None,
         heartbeat: None,

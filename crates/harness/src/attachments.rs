@@ -75,7 +75,7 @@ fn line(envelope: &Envelope) -> Option<String> {
         }
         Event::PhaseStart { name, .. } => format!("phase {name}"),
         Event::PhaseFailed { name, error, .. } => format!("✘ phase {name}: {error}"),
-        Event::TaskStart { task_id } => format!("• {task_id}"),
+        Event::TaskStart { task_id, .. } => format!("• {task_id}"),
         Event::TaskComplete { task_id, .. } => format!("✔ {task_id}"),
         Event::TaskFailed { task_id, error, .. } => format!("✘ {task_id}: {error}"),
         Event::TaskCheckpoint { task_id, step, total, description } => {
@@ -85,6 +85,7 @@ fn line(envelope: &Envelope) -> Option<String> {
             format!("iteration {iteration} of {max_iterations}")
         }
         Event::RunWaiting { until, .. } => format!("waits for a usage limit until {until}"),
+        Event::RunBudget { .. } => "the budget was changed".to_owned(),
         Event::AgentStart { agent_name, run_id } => format!("{agent_name} ({run_id}) starts"),
         Event::AgentFailed { agent_name, run_id, error } => {
             format!("✘ {agent_name} ({run_id}): {error}")
@@ -106,6 +107,8 @@ fn line(envelope: &Envelope) -> Option<String> {
         | Event::AgentThinking { .. }
         | Event::AgentToolComplete { .. }
         | Event::AgentUsage { .. }
+        | Event::RunCheck { .. }
+        | Event::RunGate { .. }
         | Event::SessionReply { .. }
         | Event::Ledger(_)
         | Event::Custom(_) => return None,

@@ -7,12 +7,14 @@ use std::{
 };
 
 use harness_core::{
-    CommitId, Task,
+    CommitId, Task, TaskId,
     check::{Exit, Found, Verdict},
     receipt::CheckRecord,
+    variables,
 };
 
 use crate::{
+    event::Event,
     shell::{Cancel, Ran, Script, Shell},
     workspace::{Workspace, WorkspaceError},
 };
@@ -51,6 +53,12 @@ impl Check {
             timeout_seconds: task.validation.timeout_seconds,
             environment,
         }
+    }
+
+    /// Returns the task that it judges, as its environment names it.
+    pub fn task(&self) -> Option<TaskId> {
+        let found = self.environment.iter().find(|(name, _)| name == variables::TASK);
+        found.and_then(|(_, value)| TaskId::parse(value).ok())
     }
 
     /// Runs the check in a folder.
@@ -110,6 +118,19 @@ impl Check {
 }
 
 impl Checked {
+    /// Returns the event that reports it.
+    pub fn event(&self, task_id: Option<TaskId>) -> Event {
+        let verdict = match self.verdict {
+            Verdict::Passed => "passed",
+            Verdict::Red { .. } => "failed",
+            Verdict::TimedOut => "timed_out",
+            Verdict::Cancelled => "cancelled",
+            Verdict::Missing => "missing",
+        };
+        let duration_ms = u64::try_from(self.ran.duration.as_millis()).unwrap_or(u64::MAX);
+        Event::RunCheck { task_id, verdict: verdict.to_owned(), duration_ms }
+    }
+
     /// Returns the record for the receipt.
     pub fn record(&self, check: &Check) -> CheckRecord {
         CheckRecord {

@@ -24,6 +24,7 @@ pub struct Ask {
     timeout: Option<Duration>,
     validate: Option<Validate>,
     phase: Option<String>,
+    task: Option<String>,
 }
 
 impl Ask {
@@ -53,6 +54,13 @@ impl Ask {
     #[must_use]
     pub fn about_phase(mut self, phase: impl Into<String>) -> Self {
         self.phase = Some(phase.into());
+        self
+    }
+
+    /// The question is asked by the agent of this task.
+    #[must_use]
+    pub fn about_task(mut self, task: impl Into<String>) -> Self {
+        self.task = Some(task.into());
         self
     }
 
@@ -107,8 +115,9 @@ impl Session {
         prompt: impl Into<String>,
         ask: Ask,
     ) -> Result<(PromptId, UserReply)> {
-        let Ask { choices, allow_text, timeout, validate, phase } = ask;
-        let question = Question { prompt: prompt.into(), choices, allow_text, validate, phase };
+        let Ask { choices, allow_text, timeout, validate, phase, task } = ask;
+        let prompt = prompt.into();
+        let question = Question { prompt, choices, allow_text, validate, phase, task };
         let wait = self.hub.ask(question);
         // When the wait ends, by time or because the flow was dropped, the question is withdrawn.
         let id = wait.id;

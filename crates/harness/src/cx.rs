@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use harness_core::{agent::StoppedBy, run::Price};
+use harness_core::{WorkerId, agent::StoppedBy, run::Price};
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -185,7 +185,7 @@ impl<'a, S, A> Cx<'a, S, A> {
         body: impl AsyncFnOnce(&mut Cx<'_, S, A>) -> Result<T>,
     ) -> Result<T> {
         let id = id.into();
-        self.hub.emit(Event::TaskStart { task_id: id.clone() });
+        self.hub.emit(Event::TaskStart { task_id: id.clone(), epoch: None });
         let result = body(&mut self.inside(Scope::task(id.clone()))).await;
         self.hub.emit(task_end(id, &result));
         result
@@ -322,7 +322,7 @@ impl<A> Branch<A> {
         body: impl AsyncFnOnce(&Self) -> Result<T>,
     ) -> Result<T> {
         let id = id.into();
-        self.hub.emit(Event::TaskStart { task_id: id.clone() });
+        self.hub.emit(Event::TaskStart { task_id: id.clone(), epoch: None });
         let result = body(&self.inside(Scope::task(id.clone()))).await;
         self.hub.emit(task_end(id, &result));
         result
@@ -346,9 +346,24 @@ impl<A> Branch<A> {
     pub(crate) fn bound(&self, told: Told) -> Self {
         let mut bound = self.clone();
         bound.cancelled = self.cancelled.child_token();
-        bound.stop = Stop::default();
+        bound.stop = self.stop.below();
         bound.told = Some(told);
         bound
+    }
+
+    /// Returns a branch that can be [stopped](Self::stop) without stopping this one.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let mut apart = self.clone();
+        apart.cancelled = self.cancelled.child_token();
+        apart.stop = self.stop.below();
+        apart
+    }
+
+    /// Returns the branch of one of several workers. Events on it name the worker.
+    #[must_use]
+    pub fn of_worker(&self, worker: &WorkerId) -> Self {
+        self.inside(Scope::worker(worker.as_str()))
     }
 
     /// Returns a branch for a helper of this branch's agent, such as a summarizer. The machine that
@@ -368,8 +383,8 @@ impl<A> Branch<A> {
     }
 
     /// Asks everything on this branch to end. The first cause counts.
-    pub(crate) fn stop(&self, cause: StoppedBy) {
-        _ = self.stop.cause.set(cause);
+    pub fn stop(&self, cause: StoppedBy) {
+        self.stop.set(cause);
         self.cancelled.cancel();
     }
 

@@ -10,6 +10,7 @@ use std::{
 use harness_core::{
     agent::{AgentEvent, Usage},
     machine::{Input, Machine, Next},
+    run::Allowance,
 };
 use tokio::{
     sync::mpsc,
@@ -44,6 +45,22 @@ enum Flight<'a, T> {
     UnderWay(Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>),
     /// The effect has ended. Earlier events of its agent may still have to be delivered.
     Landed(Result<T>),
+}
+
+impl<T> Flight<'_, T> {
+    /// Completes when `other` does. The effect continues meanwhile, so that a store that does not
+    /// answer keeps no agent from being stopped.
+    async fn beside<R>(&mut self, other: impl Future<Output = R>) -> R {
+        let mut other = std::pin::pin!(other);
+        if let Self::UnderWay(effect) = self {
+            tokio::select! {
+                biased;
+                done = &mut other => return done,
+                ended = effect => *self = Self::Landed(ended),
+            }
+        }
+        other.await
+    }
 }
 
 impl<A: Send + Sync> Branch<A> {
@@ -95,7 +112,7 @@ impl<A: Send + Sync> Branch<A> {
     ///             Input::Refused(why) => Next::Done(Err(why.to_string())),
     ///             Input::Ended(length) => Next::Done(Ok(length)),
     ///             Input::Interrupt => Next::Done(Err("interrupted".to_owned())),
-    ///             Input::Told(_) | Input::Tick => Next::Wait,
+    ///             Input::Told(_) | Input::Tick | Input::Allowed(_) => Next::Wait,
     ///         }
     ///     }
     /// }
@@ -140,7 +157,7 @@ impl<A: Send + Sync> Branch<A> {
         let mut input = Input::Begin;
         loop {
             input = match machine.step(ports.clock.now(), input) {
-                Next::Commit(command) => match ports.commit.commit(*command).await {
+                Next::Commit(command) => match flight.beside(ports.commit.commit(*command)).await {
                     Ok(Ok(reply)) => Input::Committed(reply),
                     Ok(Err(refusal)) => Input::Refused(refusal),
                     Err(error) => return Err(Error::Commit(error)),
@@ -172,7 +189,12 @@ impl<A: Send + Sync> Branch<A> {
             interrupts.mark_changed();
         }
         let overflow = Arc::clone(&told.overflow);
-        (told, Waiting { events, overflow, ticker, interrupts })
+        let mut allowances = self.hub().allowances();
+        if allowances.borrow_and_update().is_some() {
+            // The budget may have changed after the machine was made.
+            allowances.mark_changed();
+        }
+        (told, Waiting { events, overflow, ticker, interrupts, allowances })
     }
 }
 
@@ -181,6 +203,7 @@ struct Waiting {
     overflow: Arc<Mutex<Usage>>,
     ticker: tokio::time::Interval,
     interrupts: tokio::sync::watch::Receiver<u64>,
+    allowances: tokio::sync::watch::Receiver<Option<Allowance>>,
 }
 
 impl Waiting {
@@ -214,6 +237,12 @@ impl Waiting {
             tokio::select! {
                 biased;
                 Ok(()) = self.interrupts.changed() => return Ok(Input::Interrupt),
+                Ok(()) = self.allowances.changed() => {
+                    let allowance = *self.allowances.borrow_and_update();
+                    if let Some(allowance) = allowance {
+                        return Ok(Input::Allowed(allowance));
+                    }
+                }
                 _ = self.ticker.tick() => return Ok(Input::Tick),
                 Some(event) = self.events.recv() => return Ok(Input::Told(event)),
                 ended = ended => *flight = Flight::Landed(ended),

@@ -4,12 +4,14 @@
 //! absent, never null. An event of an unknown type passes through unchanged.
 
 mod context;
+#[cfg(test)]
+mod documented;
 mod fact;
 mod id;
 
 use std::sync::Arc;
 
-use harness_core::{RunId, TaskId, Timestamp};
+use harness_core::{Epoch, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -89,6 +91,9 @@ pub enum Event {
     TaskStart {
         /// The id that was passed to [`Cx::task`](crate::Cx::task).
         task_id: String,
+        /// The epoch of the claim, for a task of the ledger.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        epoch: Option<Epoch>,
     },
     /// `task:complete`: its body returned `Ok`.
     #[serde(rename = "task:complete")]
@@ -130,6 +135,9 @@ pub enum Event {
         /// The task, if the run is an attempt at one.
         #[serde(skip_serializing_if = "Option::is_none")]
         task_id: Option<TaskId>,
+        /// The epoch of its claim.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        epoch: Option<Epoch>,
         /// The number of the context; the first is 0.
         iteration: u32,
         /// The number of the last context that may begin.
@@ -145,6 +153,42 @@ pub enum Event {
         task_id: Option<TaskId>,
         /// The time at which the run continues.
         until: Timestamp,
+    },
+    /// `run:check`: a check has ended.
+    #[serde(rename = "run:check")]
+    RunCheck {
+        /// The task that it judges; absent for the check of an objective.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        /// `passed`, `failed`, `timed_out`, `cancelled`, or `missing` if it could not be run.
+        verdict: String,
+        /// The time that it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// `run:gate`: the gate of a phase was tried.
+    #[serde(rename = "run:gate")]
+    RunGate {
+        /// The name of the phase.
+        phase: String,
+        /// `passed`, `closed` or `interrupted`.
+        outcome: String,
+        /// The time that it took, in milliseconds, with the wait for an approval.
+        duration_ms: u64,
+    },
+    /// `run:budget`: a person changed the budget of the run.
+    #[serde(rename = "run:budget")]
+    RunBudget {
+        /// The row of the run.
+        row_id: RunId,
+        /// The limit in US dollars.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_cost_usd: Option<f64>,
+        /// The limit of tokens.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_tokens: Option<u64>,
+        /// The end of the time limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
     },
     /// `agent:start`: an execution begins. Its inbox is already open.
     #[serde(rename = "agent:start")]
@@ -337,6 +381,9 @@ impl Event {
             Self::TaskCheckpoint { .. } => "task:checkpoint",
             Self::RunIteration { .. } => "run:iteration",
             Self::RunWaiting { .. } => "run:waiting",
+            Self::RunCheck { .. } => "run:check",
+            Self::RunGate { .. } => "run:gate",
+            Self::RunBudget { .. } => "run:budget",
             Self::AgentStart { .. } => "agent:start",
             Self::AgentComplete { .. } => "agent:complete",
             Self::AgentFailed { .. } => "agent:failed",

@@ -69,6 +69,8 @@
 //! | talk with people | [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`], [`Hub::abort`] |
 //! | work on tasks from another program | [`Client`], [`protocol`] |
 //! | show how a project stands | [`view`], [`Project::snapshot`] |
+//! | reach people who are away | [`notify`] |
+//! | trace a run | [`trace`] |
 //! | own a ledger | [`FileStore`](store::FileStore), [`Writer`](store::Writer), [`core::Command`] |
 //! | run `harness run` or a daemon in your own program | [`Project`], [`Engine`], [`ActiveRun`](project::ActiveRun), [`RunOptions`](project::RunOptions), [`Observer`], [`flows`] |
 //!
@@ -100,6 +102,9 @@
 //!
 //! # Features
 //!
+//! `http` is on by default and adds HTTP to [`notify`]. Without it neither an HTTP client nor TLS is
+//! compiled.
+//!
 //! `sqlite` is on by default and adds [`RunStore`](store::RunStore), the record of runs on disk. Without
 //! it SQLite is not compiled, and [`MemoryRuns`](store::MemoryRuns) is what remains.
 //!
@@ -124,6 +129,8 @@
 pub mod agent;
 #[doc(hidden)]
 pub mod attachments;
+#[doc(hidden)]
+pub mod blocking;
 mod channel;
 pub mod check;
 pub mod client;
@@ -141,7 +148,11 @@ pub mod handoff;
 pub mod home;
 #[doc(hidden)]
 pub mod host;
+#[cfg(feature = "http")]
+#[doc(hidden)]
+pub mod http;
 pub mod hub;
+pub mod notify;
 pub mod process;
 pub mod project;
 #[doc(hidden)]
@@ -156,6 +167,7 @@ pub mod shell;
 pub mod store;
 #[doc(hidden)]
 pub mod telemetry;
+pub mod trace;
 #[doc(hidden)]
 pub mod trajectory;
 pub mod view;

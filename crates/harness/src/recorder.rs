@@ -255,7 +255,7 @@ mod tests {
         let shared = Arc::clone(&queue);
         let _subscription = hub.subscribe("*", move |e: &Envelope| shared.push(e));
         for n in 0..WAITING_MAX + 3 {
-            hub.emit(Event::TaskStart { task_id: n.to_string() });
+            hub.emit(Event::TaskStart { task_id: n.to_string(), epoch: None });
         }
         queue.end();
         let (missed, events) = queue.take().unwrap();

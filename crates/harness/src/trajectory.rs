@@ -3,14 +3,31 @@
 //! The store appends to it after a change is durable and its lock is released
 //! ([`FileStore`](crate::store::FileStore)). This module reads it from the end.
 
-use std::{io, path::Path};
+use std::{
+    io::{self, BufRead as _, BufReader, Read as _},
+    path::Path,
+};
 
 use serde_json::Value;
 
 use crate::store::disk::{Disk as _, File, RealDisk};
 
+/// The limit of a line. The rest of a longer one is another line, which is no entry.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
 /// The number of bytes at the end that are read.
 const TAIL_BYTES: u64 = 1024 * 1024;
+
+/// Passes each line to `take`, oldest first. The last one may be torn.
+pub fn for_each_line(root: &Path, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    let Some(file) = RealDisk::open(root)?.open_to_read(File::Trajectory)? else { return Ok(()) };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {
+        take(&line);
+        line.clear();
+    }
+    Ok(())
+}
 
 /// Returns the last entries, oldest first. Broken lines, which a crash may leave, are skipped.
 pub fn last(root: &Path, count: usize) -> io::Result<Vec<Value>> {
@@ -38,6 +55,9 @@ mod tests {
         fs::create_dir(root.join(".harness")).unwrap();
         let text = "{\"n\":1}\n{\"n\":2}\n{\"n\":\n7\n\n{\"n\":3}\n{\"torn";
         fs::write(root.join(".harness/trajectory.jsonl"), text).unwrap();
+        let mut all = Vec::new();
+        for_each_line(&root, |line| all.extend_from_slice(line)).unwrap();
+        assert_eq!(all, text.as_bytes());
         let numbers: Vec<_> =
             last(&root, 2).unwrap().iter().map(|e| e["n"].as_u64().unwrap()).collect();
         assert_eq!(numbers, [2, 3]);

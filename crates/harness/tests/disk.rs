@@ -42,7 +42,7 @@ impl Root {
 
     fn write(&self, text: &str) {
         self.disk.keep_backup().unwrap();
-        self.disk.write_tmp(text.as_bytes()).unwrap();
+        self.disk.write_tmp(&[text.as_bytes()]).unwrap();
         self.disk.publish().unwrap();
         self.disk.sync_root().unwrap();
     }
@@ -106,7 +106,7 @@ fn links_at_the_names_that_are_replaced_go_and_what_is_behind_stays() {
     assert_eq!(root.text(File::Ledger), "three");
 
     fs::create_dir(root.at(File::Tmp)).unwrap();
-    let what = intruder(root.disk.write_tmp(b"four"), "harness-tasks.json.tmp");
+    let what = intruder(root.disk.write_tmp(&[b"four"]), "harness-tasks.json.tmp");
     assert_eq!(what, Intruder::Directory);
 }
 
@@ -117,7 +117,7 @@ fn a_link_at_any_other_name_is_an_error_that_names_it() {
     for file in [File::Ledger, File::Log, File::Marker, File::Trajectory] {
         fs::write(&target, "precious").unwrap();
         let root = Root::new();
-        root.disk.write_tmp(b"x").unwrap();
+        root.disk.write_tmp(&[b"x"]).unwrap();
         symlink(&target, root.at(file)).unwrap();
         let name = file.path();
         let disk = &root.disk;
@@ -131,7 +131,7 @@ fn a_link_at_any_other_name_is_an_error_that_names_it() {
             File::Ledger => {
                 assert_eq!(intruder(disk.publish(), name), Intruder::Symlink);
                 assert_eq!(intruder(disk.keep_backup(), name), Intruder::Symlink);
-                assert_eq!(intruder(disk.write_tmp(b"x"), name), Intruder::Symlink);
+                assert_eq!(intruder(disk.write_tmp(&[b"x"]), name), Intruder::Symlink);
             }
             File::Marker => {
                 assert_eq!(intruder(disk.make_marker(), name), Intruder::Symlink);
@@ -249,7 +249,7 @@ fn a_backup_is_the_old_file_itself_where_links_are_possible() {
 fn a_root_that_can_not_be_written_keeps_its_kind_and_names_the_file() {
     let disk = RealDisk::open(Path::new("/sys")).unwrap();
     for (result, name) in [
-        (disk.write_tmp(b"x"), "harness-tasks.json.tmp"),
+        (disk.write_tmp(&[b"x"]), "harness-tasks.json.tmp"),
         (disk.append(File::Log, b"x"), "harness-progress.txt"),
         (disk.make_marker(), ".harness-active"),
         (disk.ensure_home(), ".harness"),
@@ -287,7 +287,7 @@ fn a_write_that_fails_in_the_middle_leaves_nothing_half() {
     };
     let disk = RealDisk::open(Path::new(&path)).unwrap();
     let large = vec![b'x'; 64 * 1024];
-    let error = disk.write_tmp(&large).unwrap_err();
+    let error = disk.write_tmp(&[&large]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     assert!(error.to_string().contains("harness-tasks.json.tmp"), "{error}");
     assert!(!Path::new(&path).join(File::Tmp.path()).exists());

@@ -16,6 +16,7 @@ use harness::{
     client::{ANSWER_WITHIN, ClientError, Connection},
     protocol::{
         Answer, Request, StateView, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
+        TaskRenew,
     },
 };
 use harness_core::{
@@ -72,9 +73,11 @@ fn anything(random: &mut Random, workers: usize, tasks: usize) -> Command {
             worker,
             via: Via::Client,
             role: random.percent(30).then(|| if random.percent(50) { "r" } else { "q" }.to_owned()),
+            labels: Vec::new(),
             choice: ClaimChoice::Next,
             lease_seconds: harness_core::lease::CLIENT_LEASE_SECONDS,
             place: Place::default(),
+            parallel: None,
         }),
         2 => Command::Checkpoint(AddCheckpoint {
             holder,
@@ -84,7 +87,7 @@ fn anything(random: &mut Random, workers: usize, tasks: usize) -> Command {
             tree: None,
             lease_seconds: LEASE,
         }),
-        3 => Command::Renew(Renew { holder, lease_seconds: LEASE }),
+        3 => Command::Renew(Renew::new(holder, LEASE)),
         4 => Command::Complete(Complete {
             holder,
             authority: if random.percent(10) { Authority::Force } else { Authority::Holder },
@@ -154,7 +157,9 @@ fn request(command: &Command) -> Value {
         Command::Checkpoint(AddCheckpoint { holder, step, total, description, .. }) => {
             Request::TaskCheckpoint(TaskCheckpoint { holder, step, total, description })
         }
-        Command::Renew(of) => Request::TaskRenew(of.holder),
+        Command::Renew(of) => {
+            Request::TaskRenew(TaskRenew { holder: of.holder, lease_seconds: None })
+        }
         Command::Complete(Complete { holder, authority, .. }) => {
             Request::TaskComplete(TaskComplete { holder, authority, work: ClientWork::Left })
         }

@@ -185,6 +185,27 @@ fn what_is_none_of_ours_is_left_alone() {
 }
 
 #[test]
+fn a_database_without_the_column_that_was_added_later_is_read_and_gets_it() {
+    let root = root();
+    let store = RunStore::open(root.path()).unwrap();
+    let id = store.open_run(&run(1)).unwrap().id;
+    let begin = RunStep::Begin { number: 0, head: None, mark: None, transcript: None };
+    store.apply(at(1), &of(&id, begin)).unwrap().unwrap();
+    drop(store);
+    let old = Connection::open(database(root.path())).unwrap();
+    old.execute_batch("ALTER TABLE iterations DROP COLUMN agents").unwrap();
+    drop(old);
+    let looked = RunStore::look(root.path()).unwrap().unwrap();
+    assert_eq!(looked.iterations(&id).unwrap().len(), 1);
+    drop(looked);
+    let store = RunStore::open(root.path()).unwrap();
+    let usage = Usage { input_tokens: 5, ..Usage::default() };
+    store.apply(at(2), &of(&id, RunStep::Spend(usage))).unwrap().unwrap();
+    assert_eq!(store.iterations(&id).unwrap()[0].agents, [(run(1).agent, usage)]);
+    assert_eq!(setting(root.path(), "user_version"), "2", "an older program still opens it");
+}
+
+#[test]
 fn no_link_is_followed() {
     let (root, elsewhere) = (root(), root());
     let target = elsewhere.path().join("target.db");

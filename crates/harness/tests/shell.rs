@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_secs(2);
 
 fn shell() -> SystemShell {
-    SystemShell { grace: Duration::from_millis(200), secrets: None }
+    SystemShell { grace: Duration::from_millis(200), secrets: None, ..SystemShell::default() }
 }
 
 fn script(command: &str, timeout: Duration) -> Script {
@@ -99,7 +99,9 @@ fn a_directory_that_is_not_there_is_named() {
 fn a_time_out_asks_first_who_is_stopped_too() {
     for busy in ["while :; do sleep 0.01; done", "kill -STOP $$; while :; do sleep 0.01; done"] {
         let command = format!("trap 'echo asked; exit 0' TERM; echo ready; {busy}");
-        let ran = SystemShell { grace: LONG, secrets: None }.run(&script(&command, SHORT)).unwrap();
+        let ran = SystemShell { grace: LONG, secrets: None, ..SystemShell::default() }
+            .run(&script(&command, SHORT))
+            .unwrap();
         assert_eq!(ran.exit, Exit::TimedOut);
         // Some shells print that their `sleep` was terminated.
         assert!(ran.tail.starts_with(b"ready\n") && ran.tail.ends_with(b"asked\n"), "{ran:?}");

@@ -112,9 +112,11 @@ fn claim(worker: &str) -> Command {
         worker: WorkerId::recorded(worker),
         via: Via::Client,
         role: None,
+        labels: Vec::new(),
         choice: ClaimChoice::Next,
         lease_seconds: 60,
         place: Place::default(),
+        parallel: None,
     })
 }
 
@@ -238,12 +240,12 @@ fn a_ledger_that_needs_an_unknown_feature_is_read_and_never_written() {
     let root = Root::new();
     let mut store = root.store();
     apply(&mut store, 1, &[add("one")]);
-    root.edit(|json| json["needs"] = serde_json::json!(["teleport", "landing"]));
+    root.edit(|json| json["needs"] = serde_json::json!(["teleport", "levitate"]));
     let (text, log) = (root.read(LEDGER), root.read(LOG));
     for mut store in [store, root.store()] {
         let error = store.apply(at(2), &[add("two")]).unwrap_err();
         assert!(matches!(error, StoreError::Needs { .. }), "{error}");
-        assert!(error.to_string().contains("teleport, landing"), "{error}");
+        assert!(error.to_string().contains("teleport, levitate"), "{error}");
         assert!(error.to_string().ends_with("upgrade harness"), "{error}");
         assert_eq!((root.read(LEDGER), root.read(LOG)), (text.clone(), log.clone()));
         assert_eq!(titles(&mut store), ["one"]);

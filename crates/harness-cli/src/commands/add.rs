@@ -58,10 +58,15 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let is_usual = fields.validation_command.is_none();
     let fields = with_usual_check(invocation, &root, fields);
     let made = WouldRun::of_edit(&fields);
+    let made_unchecked = fields.validation_command.as_deref().unwrap_or_default().trim().is_empty();
     let check = fields.validation_command.clone().filter(|_| is_usual);
     let id = add(invocation, args.title, args.id, fields)?;
     Trust::grant_own(invocation, &root, &made);
     name_unknown_phase(invocation, &root, &id);
+    // An empty check is a decision that needs no remark.
+    if made_unchecked && is_usual {
+        note_unchecked(&[id.as_str()]);
+    }
     if let Some(check) = check {
         _ = writeln!(io::stderr(), "it gets the check of harness.toml: {}", visible(&check));
     }
@@ -71,6 +76,35 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         invocation.out.line(&id)?;
     }
     Ok(ExitCode::Done)
+}
+
+/// The number of tasks without a check that are named.
+const NAMED_MAX: usize = 10;
+
+/// Returns a sentence about tasks without a check; `None` if there are none.
+pub(crate) fn unchecked<T: AsRef<str>>(ids: &[T]) -> Option<String> {
+    let ids: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
+    let (named, more) = ids.split_at(ids.len().min(NAMED_MAX));
+    let tasks = named.join(", ");
+    Some(match (&ids[..], more.len()) {
+        ([], _) => return None,
+        ([id], _) => format!(
+            "{id} has no check, so `harness run` cannot finish it: `harness task edit {id} --validate \
+             'COMMAND'`"
+        ),
+        (_, 0) => format!("{tasks} have no check, so `harness run` cannot finish them"),
+        (_, more) => {
+            format!("{tasks} and {more} more have no check, so `harness run` cannot finish them")
+        }
+    })
+}
+
+/// Mentions tasks without a check where they are written. A worker may still complete them.
+pub(crate) fn note_unchecked<T: AsRef<str>>(ids: &[T]) {
+    if let Some(sentence) = unchecked(ids) {
+        // If this fails, nothing is left to receive a message.
+        _ = writeln!(io::stderr(), "note: {}", visible(&sentence));
+    }
 }
 
 /// Warns about a phase that is not in the ledger, because it orders nothing.

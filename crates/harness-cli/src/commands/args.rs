@@ -57,6 +57,7 @@ commands! {
     "init" => Init(init),
     "add" => Add(add),
     "run" => Run(run),
+    "work" => Work(work),
     "runs" => Runs(runs),
     "ask" => Ask(ask),
     "questions" => Questions(questions),
@@ -64,6 +65,9 @@ commands! {
     "send" => Send(send),
     "abort" => Abort(abort),
     "kick" => Kick(kick),
+    "pause" => Pause(pause),
+    "resume" => Resume(resume),
+    "budget" => Budget(budget),
     "daemon" => Daemon(daemon),
     "ping" => Ping(ping),
     "shutdown" => Shutdown(shutdown),
@@ -78,10 +82,17 @@ commands! {
     "doctor" => Doctor(doctor),
     "log" => Log(log),
     "plan" => Plan(plan),
+    "import" => Import(import),
+    "export" => Export(export),
+    "session" => Session(session),
     "status" => Status(status),
     "task" => Task(task),
+    "top" => Top(top),
     "trust" => Trust(trust),
+    "gc" => Gc(gc),
+    "revert" => Revert(revert),
     "worker-id" => WorkerId(worker_id),
+    "workers" => Workers(workers),
     "completions" => Completions(completions),
     "hook" => Hook(hook),
     "install" => Install(install),
@@ -89,16 +100,43 @@ commands! {
     "purge" => Purge(purge),
     "man" => Man(man),
     "mcp" => Mcp(mcp),
+    "notify" => Notify(notify),
+    "trace" => Trace(trace),
+    "acp" => Acp(acp),
+    "web" => Web(web),
 }
 
 /// The order in which `harness --help` lists the commands. A test checks that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "install", "uninstall", "trust", "config", "doctor", "purge"]),
-    ("Tasks", &["add", "run", "task", "plan", "research", "rescue"]),
-    ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
-    ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
+    (
+        "Tasks",
+        &[
+            "add", "run", "work", "task", "plan", "import", "export", "session", "research",
+            "rescue", "revert", "gc",
+        ],
+    ),
+    (
+        "Looking",
+        &["top", "status", "web", "log", "report", "runs", "workers", "why", "verify", "trace"],
+    ),
+    (
+        "Talking with a run",
+        &[
+            "questions",
+            "reply",
+            "send",
+            "kick",
+            "pause",
+            "resume",
+            "budget",
+            "abort",
+            "ask",
+            "notify",
+        ],
+    ),
     ("The daemon", &["daemon", "ping", "get-state", "shutdown"]),
-    ("For scripts", &["mcp", "hook", "worker-id", "completions", "man"]),
+    ("For scripts", &["mcp", "acp", "hook", "worker-id", "completions", "man"]),
 ];
 
 /// Returns the whole command line as data, for help, completions and the manual.

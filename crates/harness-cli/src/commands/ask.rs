@@ -1,8 +1,12 @@
 //! `harness ask`
 
 use harness::protocol::{Inquiry, QuestionAnswer};
+use harness_core::TaskId;
 
-use crate::{config::Duration, exit::ExitCode, failure::Result, invocation::Invocation};
+use crate::{
+    config::Duration, environment::Environment, exit::ExitCode, failure::Result,
+    invocation::Invocation,
+};
 
 /// Ask the user a question, and wait for the answer
 ///
@@ -39,9 +43,15 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         choices: args.choices,
         allow_text: args.allow_text,
         timeout_seconds: args.timeout.map(|timeout| timeout.0.as_secs()),
+        task_id: asking_task(&invocation.env),
     };
     invocation.out.line(ask(invocation, inquiry)?.content)?;
     Ok(ExitCode::Done)
+}
+
+/// Returns the task whose agent this process belongs to.
+pub(crate) fn asking_task(env: &Environment) -> Option<TaskId> {
+    TaskId::parse(env.get("HARNESS_TASK_ID")?.to_str()?).ok()
 }
 
 /// Waits for the answer of a person.

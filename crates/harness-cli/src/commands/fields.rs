@@ -33,6 +33,9 @@ pub(crate) struct Fields {
     /// Also run the check before the first attempt
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     baseline: Option<bool>,
+    /// Files that an attempt must not change, besides `protected` of harness.toml (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) protected: Option<Vec<String>>,
     /// Number of attempts before the task has failed for good
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
@@ -45,6 +48,9 @@ pub(crate) struct Fields {
     /// Only hand the task to workers of this role, or without a role
     #[arg(long)]
     role: Option<String>,
+    /// Only hand the task to workers with this label (repeatable, or separated by commas)
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    requires: Option<Vec<String>>,
     /// The phase that the task belongs to
     #[arg(long)]
     phase: Option<String>,
@@ -83,6 +89,8 @@ impl Fields {
             || self.attempt_timeout.is_some()
             || self.clean.is_some()
             || self.baseline.is_some()
+            || self.protected.is_some()
+            || self.requires.is_some()
             || self.max_attempts.is_some()
     }
 
@@ -97,15 +105,23 @@ impl Fields {
             validation_timeout_seconds: self.timeout,
             validation_clean: self.clean,
             validation_baseline: self.baseline,
+            protected: self.protected.map(without_empty),
             attempt_timeout_seconds: self.attempt_timeout,
             max_attempts: self.max_attempts,
             cleanup: self.cleanup,
             instructions: self.instructions.map(|text| read_text(&text)).transpose()?,
             role: self.role,
+            requires: self.requires.map(without_empty),
             phase: self.phase,
             by: None,
         })
     }
+}
+
+/// Leaves out empty texts: `--protected ''` clears the list.
+fn without_empty(mut texts: Vec<String>) -> Vec<String> {
+    texts.retain(|text| !text.trim().is_empty());
+    texts
 }
 
 /// Reads the text from `@FILE` or `-`, or returns the text itself.

@@ -15,7 +15,7 @@ use crate::{
     failure::Result,
     invocation::Invocation,
     log_file::{LOG, LogFile},
-    log_line::Painted,
+    log_line::{Painted, Zone},
     paint::warn,
     root::StateRoot,
     store::{not_found, task_id},
@@ -24,7 +24,8 @@ use crate::{
 
 /// Show the log: what happened, line by line
 ///
-/// Lines that other programs wrote into harness-progress.txt are shown unchanged, unless a filter
+/// On a terminal the times are those of your time zone; the file, pipes and --json have UTC. Lines
+/// that other programs wrote into harness-progress.txt are shown unchanged, unless a filter
 /// excludes them.
 ///
 /// With --agent: what an agent said and did instead, from its transcript. `>` is a tool call, `<` its
@@ -61,6 +62,9 @@ pub(crate) struct Args {
     /// Only the last LINES lines that match
     #[arg(short = 'n', long, value_name = "LINES")]
     lines: Option<usize>,
+    /// Show times in UTC on a terminal too, as the file has them
+    #[arg(long)]
+    utc: bool,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -176,7 +180,8 @@ fn print(invocation: &mut Invocation, args: &Args, line: &str) -> Result<()> {
     }
     if !args.json {
         let paint = invocation.out.paint();
-        return invocation.out.line(Painted { line, paint });
+        let zone = if args.utc { Zone::Utc } else { Zone::of(&invocation.out) };
+        return invocation.out.line(Painted { line, paint, zone });
     }
     let parsed = LogLine::parse(line);
     let parsed = parsed.as_ref();

@@ -1,23 +1,31 @@
 //! One file per command. Each has an `Args`, whose doc comment is the help text, and a `run`.
 
 pub(crate) mod abort;
+pub(crate) mod acp;
 pub(crate) mod add;
 pub(crate) mod args;
 pub(crate) mod ask;
+pub(crate) mod budget;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod export;
 mod fields;
+pub(crate) mod gc;
 pub(crate) mod get_state;
 pub(crate) mod hook;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod install;
 pub(crate) mod kick;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod mcp;
+
+pub(crate) mod notify;
+pub(crate) mod pause;
 pub(crate) mod ping;
 pub(crate) mod plan;
 pub(crate) mod purge;
@@ -26,17 +34,25 @@ pub(crate) mod reply;
 pub(crate) mod report;
 pub(crate) mod rescue;
 pub(crate) mod research;
+pub(crate) mod resume;
+pub(crate) mod revert;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod send;
+pub(crate) mod session;
 pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod task;
+pub(crate) mod top;
+pub(crate) mod trace;
 pub(crate) mod trust;
 pub(crate) mod uninstall;
 pub(crate) mod verify;
+pub(crate) mod web;
 pub(crate) mod why;
+pub(crate) mod work;
 pub(crate) mod worker_id;
+pub(crate) mod workers;
 
 use std::io;
 
@@ -84,13 +100,18 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Init(args) => init::run(invocation, args),
         Command::Add(args) => add::run(invocation, args),
         Command::Run(args) => run::run(invocation, args),
+        Command::Work(args) => work::run(invocation, args),
         Command::Runs(args) => runs::run(invocation, args),
         Command::Ask(args) => ask::run(invocation, args),
         Command::Questions(args) => questions::run(invocation, args),
         Command::Reply(args) => reply::run(invocation, args),
         Command::Send(args) => send::run(invocation, args),
         Command::Abort(args) => abort::run(invocation, args),
+        Command::Top(args) => top::run(invocation, args),
         Command::Kick(args) => kick::run(invocation, args),
+        Command::Pause(args) => pause::run(invocation, args),
+        Command::Resume(args) => resume::run(invocation, args),
+        Command::Budget(args) => budget::run(invocation, args),
         Command::Daemon(args) => daemon::run(invocation, args),
         Command::Ping(args) => ping::run(invocation, args),
         Command::Shutdown(args) => shutdown::run(invocation, args),
@@ -105,17 +126,27 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Doctor(args) => doctor::run(invocation, args),
         Command::Log(args) => log::run(invocation, args),
         Command::Plan(args) => plan::run(invocation, args),
+        Command::Import(args) => import::run(invocation, args),
+        Command::Export(args) => export::run(invocation, args),
+        Command::Session(args) => session::run(invocation, args),
         Command::Status(args) => status::run(invocation, args),
         Command::Task(args) => task::run(invocation, args),
         Command::Trust(args) => trust::run(invocation, args),
+        Command::Gc(args) => gc::run(invocation, args),
+        Command::Revert(args) => revert::run(invocation, args),
         Command::WorkerId(args) => worker_id::run(invocation, args),
+        Command::Workers(args) => workers::run(invocation, args),
         Command::Completions(args) => completions::run(invocation, args),
         Command::Hook(args) => hook::run(invocation, args),
         Command::Install(args) => install::run(invocation, args),
         Command::Uninstall(args) => uninstall::run(invocation, args),
         Command::Purge(args) => purge::run(invocation, args),
         Command::Man(args) => man::run(invocation, args),
+        Command::Acp(args) => acp::run(invocation, args),
         Command::Mcp(args) => mcp::run(invocation, args),
+        Command::Notify(args) => notify::run(invocation, args),
+        Command::Trace(args) => trace::run(invocation, args),
+        Command::Web(args) => web::run(invocation, args),
     }
 }
 

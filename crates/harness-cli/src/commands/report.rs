@@ -1,23 +1,22 @@
 //! `harness report`
 
-use clap::builder::styling::AnsiColor::{Green, Red, Yellow};
-use harness::{
-    clock::{Clock, SystemClock},
-    view::{LandedEntry, ProjectReport, ReportInputs, Spending},
-    workspace::Workspace,
-};
-use harness_core::{Ledger, TaskId, Timestamp};
+use std::path::PathBuf;
 
-use super::{rescue, status, why};
+use clap::builder::styling::AnsiColor::{Green, Red, Yellow};
+use harness::view::{LandedEntry, ProjectReport, Spending, TargetCard};
+use harness_core::Timestamp;
+
+use super::status;
 use crate::{
     exit::ExitCode,
-    failure::Result,
+    failure::{Failure, Result},
     invocation::Invocation,
     paint::{coloured, one_line},
-    render::{Cell, Out, Table},
+    render::{Cell, ColorWhen, Out, Table},
     root::StateRoot,
     task_line::Span,
-    view_sources::{Surroundings, whole_record},
+    view_sources::report,
+    web::pages,
 };
 
 /// Summarise results: what landed, what failed, what waits for you
@@ -29,11 +28,15 @@ use crate::{
 #[command(after_help = "\
 Examples:
   harness report
+  harness report --html report.html
   harness report --json | jq '.failed[].error'")]
 pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write a page for a browser or a printer to this file, which needs nothing else
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
 }
 
 /// The number of runs that the page lists.
@@ -42,44 +45,34 @@ const RUNS: usize = 10;
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let ledger = invocation.look(&root)?;
-    let record = whole_record(root.path(), None);
-    let surroundings = Surroundings::read(invocation, &root);
-    let mut inputs = ReportInputs::new(&ledger, surroundings.of_task(&record));
-    take_evidence(invocation, &root, &ledger, &mut inputs);
-    let now = SystemClock.now();
-    let report = ProjectReport::of(&inputs, now);
-    if args.json {
-        invocation.out.document(&report)?;
-        return Ok(ExitCode::Done);
+    // The report borrows from the files, and the output belongs to the invocation.
+    let mut out =
+        std::mem::replace(&mut invocation.out, Out::new(ColorWhen::Never, &invocation.env));
+    let printed = report(invocation, &root, &ledger, |report, now| {
+        print(&mut out, &args, &root, report, now)
+    });
+    invocation.out = out;
+    printed.map(|()| ExitCode::Done)
+}
+
+fn print(
+    out: &mut Out,
+    args: &Args,
+    root: &StateRoot,
+    report: &ProjectReport<'_>,
+    now: Timestamp,
+) -> Result<()> {
+    if let Some(path) = &args.html {
+        let text = pages::report::file(report, root.name(), now);
+        return std::fs::write(path, text).map_err(|why| Failure::file("write", path, &why));
     }
-    let out = &mut invocation.out;
+    if args.json {
+        return out.document(report);
+    }
     let paint = out.paint();
     let alerts = status::alert_lines(&report.alerts, paint);
     alerts.iter().try_for_each(|line| out.line(line))?;
-    Page { report: &report, now }.print(out)?;
-    Ok(ExitCode::Done)
-}
-
-/// Adds receipts, and the data of git: the latest rescue of each task, and results on no branch.
-fn take_evidence(
-    invocation: &Invocation,
-    root: &StateRoot,
-    ledger: &Ledger,
-    inputs: &mut ReportInputs<'_>,
-) {
-    let receipts =
-        ledger.tasks().filter_map(|task| Some((task.id.clone(), why::receipt_of(root, task)?)));
-    inputs.receipts = receipts.collect();
-    let Ok(git) = invocation.workspace(root) else { return };
-    let rescues = git.rescues(None).unwrap_or_default();
-    let name = |found: &harness::workspace::Rescue| {
-        let name = rescue::short(found).to_owned();
-        let task = TaskId::parse(name.split_once('/')?.0).ok()?;
-        Some((task, name))
-    };
-    inputs.rescues = rescues.iter().filter_map(name).collect();
-    let unmerged = git.landed().unwrap_or_default();
-    inputs.unmerged = unmerged.iter().filter_map(|id| TaskId::parse(id).ok()).collect();
+    Page { report, now }.print(out)
 }
 
 struct Page<'a> {
@@ -101,13 +94,55 @@ impl Page<'_> {
         if !report.open.is_empty() {
             out.line("  harness run")?;
         }
+        self.workers(out)?;
         self.runs(out)?;
         let spent = spent(&report.spending);
         if !spent.is_empty() {
             out.line("")?;
             out.line(format_args!("{} {}", out.paint().heading("Spent"), spent.join(", ")))?;
         }
+        for opened in &report.pull_requests {
+            out.line("")?;
+            let place = opened.url.as_deref().unwrap_or(&opened.branch);
+            out.line(format_args!(
+                "{} {} (for {})",
+                out.paint().heading("Pull request"),
+                one_line(place),
+                one_line(&opened.target)
+            ))?;
+        }
+        if let Some(hint) = report.target.as_ref().and_then(TargetCard::hint) {
+            out.line("")?;
+            out.line(out.paint().style(coloured(Yellow), hint))?;
+        }
         Ok(())
+    }
+
+    /// Prints what each of several workers did.
+    fn workers(&self, out: &mut Out) -> Result<()> {
+        let workers = &self.report.workers;
+        if workers.len() < 2 {
+            return Ok(());
+        }
+        out.line("")?;
+        heading(out, "Workers", workers.len())?;
+        let mut table = Table::default();
+        for share in workers {
+            let now = match (share.state, &share.task_id) {
+                (Some(state), Some(task)) => format!("{state}: {task}"),
+                (Some(state), None) => state.to_owned(),
+                (None, _) => String::new(),
+            };
+            let cost = share.cost_usd.map(|cost| format!("${cost:.2}")).unwrap_or_default();
+            table.row([
+                Cell::from(format!("  {}", share.id)),
+                format!("{} landed", share.landed).into(),
+                Span(share.seconds).to_string().into(),
+                cost.into(),
+                now.into(),
+            ]);
+        }
+        out.table(&table)
     }
 
     fn failed(&self, out: &mut Out) -> Result<()> {

@@ -2,19 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError};
+use harness::workspace::{GitWorkspace, Rescue, Workspace, WorkspaceError};
 use harness_core::TaskId;
 use serde_json::json;
 
 use crate::{
-    client::settings_folder,
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::Invocation,
     paint::visible,
     render::Table,
+    repository::{self, short},
     root::StateRoot,
-    trust::Trust,
 };
 
 /// List and restore work that rollbacks saved
@@ -67,8 +66,6 @@ enum Command {
         json: bool,
     },
 }
-
-const PREFIX: &str = "refs/harness/rescue/";
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
@@ -148,10 +145,6 @@ fn list(
     Ok(ExitCode::Done)
 }
 
-pub(crate) fn short(rescue: &Rescue) -> &str {
-    rescue.reference.strip_prefix(PREFIX).unwrap_or(&rescue.reference)
-}
-
 /// Returns the latest rescue with this name.
 fn find(workspace: &GitWorkspace, name: Option<&str>) -> Result<Rescue> {
     let rescues = workspace.rescues(None)?;
@@ -178,10 +171,7 @@ impl Invocation {
 
     /// Opens the work tree that contains `directory` in the same way.
     pub(crate) fn workspace_of(&self, root: &StateRoot, directory: &Path) -> Result<GitWorkspace> {
-        let trusted = Trust::of_user(&self.env)?.is_place_trusted(root)?;
-        let filters = if trusted { Filters::Run } else { Filters::Off };
-        let git = GitWorkspace::discover(directory, root.path(), filters)?;
-        Ok(git.recording_in(settings_folder(&self.env, root)?))
+        repository::workspace(&self.env, root, directory)
     }
 }
 

@@ -3,14 +3,20 @@
 mod monitor;
 mod page;
 pub(crate) mod runs;
+pub(crate) mod workers;
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::role::Operation;
 
 pub(crate) use self::page::{alert_lines, question_lines};
 use crate::{
-    exit::ExitCode, failure::Result, invocation::Invocation, paint::Paint, root::StateRoot,
-    view_sources::ViewSources,
+    exit::ExitCode,
+    failure::Result,
+    invocation::Invocation,
+    log_line::Zone,
+    paint::Paint,
+    root::StateRoot,
+    view_sources::{self, ViewSources},
 };
 
 /// Show the progress of the work
@@ -53,11 +59,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let sources = ViewSources::read(invocation, &root)?;
     let ledger = sources.ledger()?;
     let record = sources.record(&ledger);
-    let view = sources.view(&ledger, &record, SystemClock.now());
+    let ahead = view_sources::ahead(invocation, &root, &ledger.head.session_config);
+    let view = sources.view(&ledger, &record, ahead, SystemClock.now());
     if args.json {
         invocation.out.streamed_json(|out| view.write_json(out))?;
     } else {
-        let text = page::text(&view, invocation.out.paint(), None);
+        let text = page::text(&view, invocation.out.paint(), Zone::of(&invocation.out), None);
         invocation.out.raw(text.as_bytes())?;
     }
     drop(view);
@@ -79,6 +86,7 @@ pub(crate) fn text(invocation: &Invocation, rows: usize) -> Result<String> {
     let sources = ViewSources::read(invocation, &root)?;
     let ledger = sources.ledger()?;
     let record = sources.record(&ledger);
-    let view = sources.view(&ledger, &record, SystemClock.now());
-    Ok(page::text(&view, Paint::Plain, Some(rows)))
+    let ahead = view_sources::ahead(invocation, &root, &ledger.head.session_config);
+    let view = sources.view(&ledger, &record, ahead, SystemClock.now());
+    Ok(page::text(&view, Paint::Plain, Zone::Utc, Some(rows)))
 }

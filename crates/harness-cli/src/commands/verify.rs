@@ -215,6 +215,6 @@ impl Verified {
 }
 
 /// Returns the environment that the check had when it passed.
-fn environment(root: &StateRoot, receipt: &Receipt) -> Vec<(String, String)> {
+pub(super) fn environment(root: &StateRoot, receipt: &Receipt) -> Vec<(String, String)> {
     Variables::of_root(root.path().display()).receipt(receipt).list()
 }

@@ -3,24 +3,24 @@
 use harness::{
     clock::{Clock, SystemClock},
     view::{AttemptSummary, TaskDetail},
-    workspace::Workspace,
+    workspace::{GitRepository, TreeSettings, Workspace, shared::SharedRepository as _},
 };
-use harness_core::{Receipt, Standing, Task, TaskId, log::LogLine, task::Status};
+use harness_core::{Ledger, Receipt, Standing, Task, TaskId, line, log::LogLine, task::Status};
 use serde_json::{Value, json};
 
-use super::rescue;
 use crate::{
     exit::ExitCode,
     failure::Result,
     invocation::Invocation,
     log_file::LogFile,
-    log_line::Painted,
+    log_line::{Painted, Zone},
     paint::one_line,
     render::Out,
+    repository,
     root::StateRoot,
     store::{not_found, task_id},
     task_line::Span,
-    view_sources::{Surroundings, whole_record},
+    view_sources::{Surroundings, receipt_of, whole_record},
 };
 
 /// Explain the state of a task
@@ -51,18 +51,29 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let Some(task) = ledger.task(&args.id) else { return Err(not_found(&ledger, args.id)) };
     let record = whole_record(root.path(), Some(&task.id));
     let surroundings = Surroundings::read(invocation, &root);
-    let around = surroundings.of_task(&record);
-    let detail = TaskDetail::of(task, Standing::of(&ledger, task), &around, SystemClock.now());
+    let now = SystemClock.now();
+    let workers = surroundings.workers(&ledger, &record, now);
+    let around = surroundings.of_task(&record, &workers, ledger.head().paused_at);
+    let detail = TaskDetail::of(task, Standing::of(&ledger, task), &around, now);
+    let held_back = held_back(invocation, &root, &ledger, task);
     let receipt = receipt_of(&root, task);
     let rescues = rescues_of(invocation, &root, task);
-    let reason = reason(&detail, receipt.as_ref());
+    let mut reason = reason(&detail, receipt.as_ref());
+    if let Some(since) = detail.paused_at {
+        reason.push_str(&format!(" Claiming is paused since {since}."));
+    }
+    if let Some(by) = held_back {
+        let by =
+            format!(" It does not land before {by}, which has reserved a file that it changes.");
+        reason.push_str(&by);
+    }
     let log = lines_of(&root, &task.id)?;
     if args.json {
         let mut document = json!({
             "task": task.id, "status": task.status().name(), "standing": detail.standing.name(),
             "reason": reason, "attempts": task.attempts, "max_attempts": task.max_attempts,
             "errors": task.error_log, "rescues": rescues, "receipt": receipt, "log": log,
-            "next": detail.next,
+            "next": detail.next, "held_back_by": held_back,
         });
         merge(&mut document, serde_json::to_value(&detail)?);
         invocation.out.document(&document)?;
@@ -80,7 +91,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     section(out, "What was saved", saved)?;
     section(out, "What the agents did", detail.runs.iter().rev().flat_map(attempt_lines))?;
     let paint = out.paint();
-    section(out, "From the log", log.iter().map(|line| Painted { line, paint }.to_string()))?;
+    let zone = Zone::of(out);
+    let shown = log.iter().map(|line| Painted { line, paint, zone }.to_string());
+    section(out, "From the log", shown)?;
     out.line("")?;
     out.line(format_args!("{} {}", paint.hint("Next:"), detail.next))?;
     Ok(ExitCode::Done)
@@ -121,6 +134,23 @@ fn attempt_lines(attempt: &AttemptSummary) -> Vec<String> {
     std::iter::once(line).chain(transcripts).collect()
 }
 
+/// Returns the task with a reservation that keeps a prepared result from landing. Git is only asked if
+/// the result is in the line.
+fn held_back<'l>(
+    invocation: &Invocation,
+    root: &StateRoot,
+    ledger: &'l Ledger,
+    task: &Task,
+) -> Option<&'l TaskId> {
+    let line = &ledger.head().landing;
+    let entry = &line[line::position(line, &task.id, task.epoch?)?];
+    let (onto, commit) = (entry.onto.as_ref()?, entry.commit.as_ref()?);
+    let git = invocation.workspace(root).ok()?;
+    let git = GitRepository::new(git, root.path(), TreeSettings::default()).ok()?;
+    let files = git.files_between(onto, commit).ok()?;
+    line::held_back(ledger, &task.id, &files, SystemClock.now())
+}
+
 /// Returns one or two sentences that follow from the facts.
 fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
     let (task, standing) = (detail.task, &detail.standing);
@@ -145,7 +175,10 @@ fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
             (None, Some(_)) => {
                 format!("It is {standing}. Its end has begun but is not recorded yet.")
             }
-            (None, None) => format!("It is {standing}."),
+            (None, None) => match &detail.question {
+                Some(card) => format!("It is {standing}. It asks: {}", card.question.question),
+                None => format!("It is {standing}."),
+            },
         },
         (Status::Pending, Standing::Phase { .. }) => match (&detail.question, detail.gate) {
             (Some(card), _) => {
@@ -156,6 +189,15 @@ fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
             }
             (None, None) => format!("It is not running yet: {standing}."),
         },
+        (Status::Pending, Standing::Requires { .. }) => {
+            let able = detail.able.as_deref().unwrap_or_default();
+            let able = match able {
+                [] => "No worker that is there has them".to_owned(),
+                [one] => format!("{one} has them"),
+                several => format!("{} have them", several.join(", ")),
+            };
+            format!("It is not running yet: {standing}. {able}.")
+        }
         (Status::Pending, Standing::Next | Standing::Ready) if task.check().is_none() => {
             format!("It is {standing}. It has no validation.command, so a session stops there.")
         }
@@ -183,17 +225,11 @@ pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
     told
 }
 
-pub(crate) fn receipt_of(root: &StateRoot, task: &Task) -> Option<Receipt> {
-    let completed = task.status() == Status::Completed;
-    let epoch = task.epoch.filter(|_| completed)?;
-    harness::store::receipt(root.path(), &task.id, epoch).ok().flatten()
-}
-
 /// Returns the names of the rescues that rollbacks of this task saved, oldest first; none without
 /// git.
 fn rescues_of(invocation: &Invocation, root: &StateRoot, task: &Task) -> Vec<String> {
     let found = invocation.workspace(root).ok().and_then(|w| w.rescues(Some(&task.id)).ok());
-    found.unwrap_or_default().iter().map(|r| rescue::short(r).to_owned()).collect()
+    found.unwrap_or_default().iter().map(|r| repository::short(r).to_owned()).collect()
 }
 
 fn lines_of(root: &StateRoot, task: &TaskId) -> Result<Vec<String>> {

@@ -6,7 +6,7 @@ use harness::home::folder::Folder;
 use serde_json::Value;
 use toml::{
     Table,
-    de::{DeTable, DeValue},
+    de::{DeArray, DeTable, DeValue},
 };
 
 use super::{key, schema::Config, text::plain_words};
@@ -93,11 +93,23 @@ impl Source<'_> {
                     let problem = format!("`{key}` is a table; write it as [{key}]");
                     return Err(self.at(line, &problem));
                 }
-                // Serde checks whether the value fits.
+                // Serde checks whether the values fit.
+                (DeValue::Array(items), _) => self.note_items(&key, items, spans),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Notes the places of the keys of tables in a list, such as `[[notify]]`.
+    fn note_items(&self, key: &str, items: &DeArray<'_>, spans: &mut Spans) {
+        for item in items {
+            let DeValue::Table(table) = item.get_ref() else { continue };
+            for (name, value) in table {
+                let line = self.line(name.span().start);
+                spans.push(Span { key: key::join(key, name.get_ref()), value: value.span(), line });
+            }
+        }
     }
 
     fn line(&self, offset: usize) -> usize {

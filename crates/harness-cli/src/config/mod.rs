@@ -9,17 +9,20 @@ mod duration;
 mod file;
 mod key;
 mod layers;
+mod notify;
 mod origin;
 mod rules;
 mod schema;
 pub(crate) mod show;
+pub(crate) mod template;
 mod text;
 
 pub(crate) use self::{
     duration::Duration,
     layers::{Loaded, Overrides, files, load},
+    notify::{Notify, NotifyChannel, NotifyKind, ValueSource},
     origin::Origin,
-    schema::{Agent, AgentKind, Config, Git, Keep, PromiseMatch, Protect},
+    schema::{Agent, AgentKind, Config, Git, Keep, Land, PromiseMatch, Protect},
 };
 
 /// Returns the JSON schema of `harness.toml` and of the personal `config.toml`.

@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use harness::{agent::KnownAcpAgent, workspace::Bring};
+use harness::{
+    agent::KnownAcpAgent,
+    workspace::{Bring, Leftovers, TreeSettings},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::duration::Duration;
+use super::{duration::Duration, notify::Notify};
 
 /// Configuration of harness: `harness.toml` in the state root, or `~/.config/harness/config.toml`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,17 +35,21 @@ pub(crate) struct Config {
     pub(crate) protected: Vec<String>,
     /// What happens to an attempt that touched a protected file
     pub(crate) protect: Protect,
-    /// A command that gets each event (done, stuck, asking, limit, budget) as JSON on stdin
-    pub(crate) notify: Option<String>,
+    /// Channels that tell you what happens, as tables `[[notify]]`; or one command that gets each event
+    /// (done, stuck, asking, limit, budget) as JSON on stdin
+    pub(crate) notify: Option<Notify>,
     pub(crate) limits: Limits,
     pub(crate) validation: Validation,
     pub(crate) git: Git,
     pub(crate) tasks: Tasks,
     pub(crate) keep: Keep,
+    pub(crate) parallel: Parallel,
+    pub(crate) import: Import,
     /// Agents by name; a table with a built-in's name refines it
     pub(crate) agents: BTreeMap<String, Agent>,
     pub(crate) summarizer: Summarizer,
     pub(crate) telemetry: Telemetry,
+    pub(crate) otel: Otel,
     pub(crate) secrets: Secrets,
 }
 
@@ -63,9 +70,12 @@ impl Default for Config {
             git: Git::default(),
             tasks: Tasks::default(),
             keep: Keep::default(),
+            parallel: Parallel::default(),
+            import: Import::default(),
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),
             telemetry: Telemetry::default(),
+            otel: Otel::default(),
             secrets: Secrets::default(),
         }
     }
@@ -90,15 +100,15 @@ pub(crate) enum Protect {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// Fresh contexts after the first one
+    /// How many fresh contexts an agent gets after the first one, for an objective or an attempt at a task
     pub(crate) max_iterations: u32,
-    /// US dollars
+    /// What a run may cost, in US dollars; all its agents and attempts count
     #[serde(deserialize_with = "optional_amount")]
     #[schemars(range(min = 0.0))]
     pub(crate) max_cost: Option<f64>,
-    /// Input and output tokens together
+    /// What a run may use, in input and output tokens together
     pub(crate) max_tokens: Option<u64>,
-    /// Such as 90s, 30m, 8h or 2d
+    /// How long a run may take from its start or resume, such as 90s, 30m, 8h or 2d
     pub(crate) max_duration: Option<Duration>,
 }
 
@@ -183,6 +193,70 @@ impl Default for Keep {
     }
 }
 
+/// Several workers on one ledger
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Parallel {
+    /// The folder of the work trees of workers; none: `.harness/worktrees`
+    pub(crate) worktrees: Option<PathBuf>,
+    /// Start each task in an empty folder, without the ignored files of the task before
+    pub(crate) fresh: bool,
+    /// Globs of files that git does not bring and that each work tree gets as copies
+    pub(crate) copy: Vec<String>,
+    /// Paths that each work tree gets as links, such as node_modules
+    pub(crate) link: Vec<String>,
+    /// How results land: each commit as it is (`rebase`), one commit per task (`squash`), or on a
+    /// branch of their own that becomes a pull request (`pr`)
+    pub(crate) land: Land,
+    /// The number of results that prepare to land at the same time; 1 is strictly one after the other
+    #[serde(deserialize_with = "at_least_one")]
+    #[schemars(range(min = 1))]
+    pub(crate) line: usize,
+    /// The command that opens a pull request, for `land = "pr"`; {branch}, {target}, {title} and
+    /// {body} are replaced. None: `gh pr create`, where gh is installed
+    pub(crate) pr: Option<String>,
+    /// The branch on which results land; none: the branch that is checked out
+    pub(crate) target: Option<String>,
+}
+
+impl Default for Parallel {
+    fn default() -> Self {
+        Self {
+            worktrees: None,
+            fresh: false,
+            copy: TreeSettings::default().copy,
+            link: Vec::new(),
+            land: Land::Rebase,
+            line: harness_core::line::PREPARING,
+            pr: None,
+            target: None,
+        }
+    }
+}
+
+impl Parallel {
+    /// Returns the settings of the work trees.
+    pub(crate) fn trees(&self) -> TreeSettings {
+        TreeSettings {
+            folder: self.worktrees.clone(),
+            copy: self.copy.clone(),
+            link: self.link.clone(),
+            leftovers: if self.fresh { Leftovers::Removed } else { Leftovers::Stay },
+        }
+    }
+}
+
+/// The way in which results land.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Land {
+    Rebase,
+    Squash,
+    Pr,
+}
+
 /// One agent
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -244,9 +318,11 @@ pub(crate) enum AgentKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Price {
+    /// The price of a million input tokens
     #[serde(deserialize_with = "amount")]
     #[schemars(range(min = 0.0))]
     pub(crate) input: f64,
+    /// The price of a million output tokens
     #[serde(deserialize_with = "amount")]
     #[schemars(range(min = 0.0))]
     pub(crate) output: f64,
@@ -260,20 +336,39 @@ pub(crate) struct Summarizer {
     pub(crate) agent: Option<String>,
 }
 
+/// What happens to the sources of imported tasks
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Import {
+    /// At the end of a run, call the completed tasks done where `harness import` took them from
+    pub(crate) sync: bool,
+}
+
 /// Events for a program that listens on this machine
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Telemetry {
     /// The port; its variable is HARNESS_ACP_PORT
     pub(crate) port: u16,
+    /// Send the events of a daemon
+    pub(crate) daemon: bool,
     /// Send the events of `harness run` too
     pub(crate) run: bool,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { port: 9100, run: false }
+        Self { port: 9100, daemon: true, run: false }
     }
+}
+
+/// Traces and metrics of runs
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Otel {
+    /// The address of an OpenTelemetry collector that takes OTLP over HTTP, such as
+    /// http://localhost:4318; OTEL_EXPORTER_OTLP_ENDPOINT takes precedence. None: nothing is sent
+    pub(crate) endpoint: Option<String>,
 }
 
 /// Variables whose values are stored, logged, sent and shown nowhere
@@ -354,6 +449,15 @@ fn fraction<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     let value = f64::deserialize(d)?;
     let inside = value > 0.0 && value <= 1.0;
     if inside { Ok(value) } else { Err(out_of_range(value, "a number above 0, up to 1")) }
+}
+
+fn at_least_one<'de, D: Deserializer<'de>>(d: D) -> Result<usize, D::Error> {
+    let count = usize::deserialize(d)?;
+    let wrong = || {
+        let found = de::Unexpected::Unsigned(count as u64);
+        de::Error::invalid_value(found, &"a number above 0")
+    };
+    if count > 0 { Ok(count) } else { Err(wrong()) }
 }
 
 fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {

@@ -7,6 +7,7 @@ use harness_core::{role::Role, trust::Item};
 use super::{Standing, Trust};
 use crate::{
     failure::{Failure, Result},
+    interrupt::Interrupt,
     invocation::Invocation,
     paint::{visible, warn},
     prompt::{Answer, Audience, confirm},
@@ -22,7 +23,9 @@ pub(crate) fn require(invocation: &Invocation, root: &StateRoot) -> Result<()> {
         Standing::Stranger => return Err(refusal(root, &WouldRun::in_root(root)?)),
         Standing::Brought(would_run) => would_run,
     };
+    // The terminal of a web server is not the place where its user looks.
     let is_asked = invocation.peer(root).role == Role::Operator
+        && !matches!(invocation.interrupt, Interrupt::Page(_))
         && Audience::of_this_process() == Audience::Person;
     if !is_asked {
         return Err(news(root, &would_run));

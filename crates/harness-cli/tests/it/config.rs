@@ -20,39 +20,50 @@ fn every_value_is_shown_with_where_it_came_from() {
         "stall_limit = 0\n\n[agents.mine]\nprice = {input = 1, output = 2.5}\n",
     );
     assert_snapshot!(env.run(["config"]).success().output(), @r#"
-    agent                     "mine"             [HOME]/.config/harness/config.toml:1
-    require_validation        false              built in
-    promise_match             "line"             built in
-    stall_limit               0                  [ROOT]/harness.toml:1
-    stall_seconds             900                built in
-    context_threshold         0.75               built in
-    protected                 ["tests/**","ci"]  HARNESS_PROTECTED
-    protect                   "flag"             built in
-    notify                    -                  built in
-    limits.max_iterations     10                 built in
-    limits.max_cost           -                  built in
-    limits.max_tokens         -                  built in
-    limits.max_duration       "1h30m"            HARNESS_LIMITS_MAX_DURATION
-    validation.command        -                  built in
-    validation.clean          false              built in
-    validation.baseline       false              built in
-    validation.link           []                 built in
-    validation.copy           []                 built in
-    git.mark                  true               built in
-    git.hooks                 false              built in
-    git.sign                  false              built in
-    tasks.agents_may_add      true               built in
-    keep.rescue_days          30                 built in
-    keep.transcript_days      30                 built in
-    keep.transcript_mb        500                built in
-    agents.mine.command       "my-agent --fast"  [HOME]/.config/harness/config.toml:3
-    agents.mine.price.input   1.0                [ROOT]/harness.toml:4
-    agents.mine.price.output  2.5                [ROOT]/harness.toml:4
-    summarizer.agent          -                  built in
-    telemetry.port            9200               HARNESS_ACP_PORT
-    telemetry.run             false              built in
-    secrets.names             []                 built in
-    secrets.except            []                 built in
+    agent                     "mine"                                               [HOME]/.config/harness/config.toml:1
+    require_validation        false                                                built in
+    promise_match             "line"                                               built in
+    stall_limit               0                                                    [ROOT]/harness.toml:1
+    stall_seconds             900                                                  built in
+    context_threshold         0.75                                                 built in
+    protected                 ["tests/**","ci"]                                    HARNESS_PROTECTED
+    protect                   "flag"                                               built in
+    notify                    -                                                    built in
+    limits.max_iterations     10                                                   built in
+    limits.max_cost           -                                                    built in
+    limits.max_tokens         -                                                    built in
+    limits.max_duration       "1h30m"                                              HARNESS_LIMITS_MAX_DURATION
+    validation.command        -                                                    built in
+    validation.clean          false                                                built in
+    validation.baseline       false                                                built in
+    validation.link           []                                                   built in
+    validation.copy           []                                                   built in
+    git.mark                  true                                                 built in
+    git.hooks                 false                                                built in
+    git.sign                  false                                                built in
+    tasks.agents_may_add      true                                                 built in
+    keep.rescue_days          30                                                   built in
+    keep.transcript_days      30                                                   built in
+    keep.transcript_mb        500                                                  built in
+    parallel.worktrees        -                                                    built in
+    parallel.fresh            false                                                built in
+    parallel.copy             [".env*",".claude/settings.local.json",".mcp.json"]  built in
+    parallel.link             []                                                   built in
+    parallel.land             "rebase"                                             built in
+    parallel.line             8                                                    built in
+    parallel.pr               -                                                    built in
+    parallel.target           -                                                    built in
+    import.sync               false                                                built in
+    agents.mine.command       "my-agent --fast"                                    [HOME]/.config/harness/config.toml:3
+    agents.mine.price.input   1.0                                                  [ROOT]/harness.toml:4
+    agents.mine.price.output  2.5                                                  [ROOT]/harness.toml:4
+    summarizer.agent          -                                                    built in
+    telemetry.port            9200                                                 HARNESS_ACP_PORT
+    telemetry.daemon          true                                                 built in
+    telemetry.run             false                                                built in
+    otel.endpoint             -                                                    built in
+    secrets.names             []                                                   built in
+    secrets.except            []                                                   built in
     "#);
 }
 

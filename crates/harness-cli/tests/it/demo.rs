@@ -1,11 +1,29 @@
 //! `harness demo` shows only what is true, because people see it first.
 
-use crate::environment::{Ran, TestEnvironment};
+use regex::Regex;
+
+use crate::{
+    environment::{Ran, TestEnvironment},
+    page::Page,
+};
 
 #[track_caller]
 fn assert_shows(shown: &Ran, lines: &[&str]) {
     for line in lines {
         assert!(shown.output().contains(line), "no {line:?} in\n{shown}");
+    }
+}
+
+/// Checks that the lines of `docs/demo.txt` are lines of the demo, in this order.
+#[track_caller]
+fn assert_recorded(shown: &Ran) {
+    let hash = Regex::new(r"(base=|commit |--hard |^|  )[0-9a-f]{7}\b").unwrap();
+    let steady = |line: &str| hash.replace_all(line, "${1}HASH").replace("  [TIME]", "");
+    let mut lines = shown.output().lines().map(|line| steady(line.trim()));
+    let recording = Page::open("docs/demo.txt").text;
+    for line in recording.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let recorded = steady(line.trim());
+        assert!(lines.any(|line| line.ends_with(&recorded)), "no {line:?} after that in\n{shown}");
     }
 }
 
@@ -21,10 +39,14 @@ fn the_demo_ends_well_and_leaves_nothing_behind() {
             "Processes left over: 0",
             "RECOVERY [docs] action=\"validate, then commit\"",
             "ERROR [announce] [DEPENDENCY] Blocked by failed translate",
-            "7 tasks: 5 completed, 0 in progress, 0 pending, 2 failed",
+            "[TASK_EXEC] Conflict with ",
+            "It says hello.",
+            "Il dit bonjour.",
+            "9 tasks: 7 completed, 0 in progress, 0 pending, 2 failed",
             "a file of yours that no commit holds",
         ],
     );
+    assert_recorded(&shown);
     let shown = env.run(["demo", "--ledger"]).success();
     assert_shows(
         &shown,

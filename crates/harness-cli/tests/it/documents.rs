@@ -156,22 +156,17 @@ fn every_promise_about_security_names_tests_that_exist() {
 }
 
 #[test]
-fn links_and_paths_lead_somewhere() {
+fn paths_of_the_repository_exist() {
     let mut pages: Vec<PathBuf> = Vec::new();
-    for folder in ["", "docs", "docs/adr"] {
+    for folder in ["", "docs", "docs/adr", "docs/agents"] {
         let entries = fs::read_dir(repository().join(folder)).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
         pages.extend(paths.filter(|path| path.extension().is_some_and(|e| e == "md")));
     }
-    let link = Regex::new(r"\]\(([^)#]+)[^)]*\)").unwrap();
-    let path = Regex::new(r"`((?:crates|xtask|docs|\.ci)/[\w./-]+)`").unwrap();
+    let path =
+        Regex::new(r"`((?:crates|xtask|docs|examples|schema|plugin|\.ci)/[\w./-]+)`").unwrap();
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
-        let links = link.captures_iter(&text).map(|found| found[1].to_owned());
-        for link in links.filter(|link| !link.contains("://")) {
-            let target = page.parent().unwrap().join(&link);
-            assert!(target.exists(), "{}: {link}", page.display());
-        }
         for found in path.captures_iter(&text) {
             let target = repository().join(&found[1]);
             assert!(target.exists(), "{}: {}", page.display(), &found[1]);

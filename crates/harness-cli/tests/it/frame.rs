@@ -100,3 +100,38 @@ fn completions_and_manual_are_generated() {
     assert!(env.read("pages/harness.1").contains("harness\\-config"));
     assert!(env.read("pages/harness-config.1").contains("where each value comes from"));
 }
+
+#[test]
+fn completions_and_manual_are_installed_for_the_user_and_removed_again() {
+    let env = TestEnvironment::new().variable("SHELL", "/usr/bin/zsh");
+    let installed = env.run(["completions", "--install"]).success();
+    installed.stdout_contains("[HOME]/.local/share/zsh/site-functions/_harness");
+    for (shell, file) in [
+        ("bash", ".local/share/bash-completion/completions/harness"),
+        ("zsh", ".local/share/zsh/site-functions/_harness"),
+        ("fish", ".config/fish/completions/harness.fish"),
+    ] {
+        env.run(["completions", shell, "--install"]).success().stdout_contains(file);
+        assert!(env.read(env.home().join(file)).contains("worker-id"), "{shell}");
+        env.run(["completions", shell, "--uninstall"]).success().stdout_contains("removed");
+        assert!(!env.home().join(file).exists(), "{shell}");
+    }
+    env.run(["completions", "elvish", "--install"])
+        .code(2)
+        .stderr_contains("harness completions elvish");
+    env.run(["completions"]).code(2).stderr_contains("no shell was named");
+    env.run(["man", "--install"]).success().stdout_contains("[HOME]/.local/share/man/man1");
+    let page = env.home().join(".local/share/man/man1/harness-run.1");
+    assert!(env.read(&page).contains("objective"), "{}", page.display());
+    env.run(["man", "--uninstall"]).success().stdout_contains("removed ");
+    assert!(!page.exists());
+}
+
+#[test]
+fn self_check_is_the_doctor() {
+    let env = TestEnvironment::with_git();
+    let names = |ran: &crate::environment::Ran| {
+        ran.output().lines().map(|line| line.chars().take(20).collect()).collect::<Vec<String>>()
+    };
+    assert_eq!(names(&env.run(["self-check"])), names(&env.run(["doctor"])));
+}

@@ -138,3 +138,24 @@ fn the_output_of_a_closed_gate_is_shown() {
     assert_eq!(claim(&env), "build");
     assert_eq!(env.run(["status", "--json"]).success().json()["gate"], Value::Null);
 }
+
+#[test]
+fn a_run_that_stops_at_a_gate_shows_its_output() {
+    let env = TestEnvironment::with_git();
+    env.run(["init"]).success();
+    env.run(["plan", "phase", "Plan", "--gate", "echo looking; exit 3"]).success();
+    env.run([
+        "add",
+        "x",
+        "--phase",
+        "Plan",
+        "--instructions",
+        "touch a",
+        "--validate",
+        "test -f a",
+    ])
+    .success();
+    env.run(["run", "--agent", "shell"])
+        .code(3)
+        .stderr_contains("stopped (gate): the gate of Plan is closed: exit code 3\n    | looking");
+}

@@ -3,6 +3,8 @@
 
 use std::{fs, os::unix::fs::symlink};
 
+use harness::clock::{Clock as _, SystemClock};
+use harness_core::Timestamp;
 use harness_sim::random::Random;
 use serde_json::{Value, json};
 
@@ -241,6 +243,14 @@ fn alone_a_session_claims_without_a_name() {
     let renewed = call(&env, "renew", &json!({})).code(0).json();
     assert_eq!((&renewed["renewed"], &renewed["task_id"]), (&json!(true), &json!("a")));
     assert!(renewed["lease_expires_at"].is_string());
+    // A renewal lasts as long as a claim: half an hour, or what the variable says.
+    let left = |env: &TestEnvironment| {
+        let end = call(env, "renew", &json!({})).code(0).json()["lease_expires_at"].clone();
+        serde_json::from_value::<Timestamp>(end).unwrap().since(SystemClock.now())
+    };
+    assert!((1780..=1801).contains(&left(&env)), "{}", left(&env));
+    let env = env.variable("HARNESS_LEASE_SECONDS", "7200");
+    assert!((7180..=7201).contains(&left(&env)), "{}", left(&env));
     let env = env.variable("HARNESS_EPOCH", "7");
     assert_eq!(call(&env, "renew", &json!({})).code(0).json()["renewed"], false);
 }

@@ -205,10 +205,11 @@ fn the_wire_answers_every_line_and_outlives_every_client() {
         json!({"status":"ok","data":{"running":true,"pid":run.run.id(),
             "version":env!("CARGO_PKG_VERSION"),"protocol":1}})
     );
-    let status = ask(&mut client, r#"{"command":"status","event_count":1}"#);
+    let status = ask(&mut client, r#"{"command":"status","event_count":9}"#);
     assert_eq!(status["data"]["summary"]["running"], 1);
     assert_eq!(status["data"]["active_workers"], json!(["w"]));
-    assert_eq!(status["data"]["events"][0]["event_type"], "task_claim");
+    let events = status["data"]["events"].as_array().unwrap();
+    assert!(events.iter().any(|event| event["event_type"] == "task_claim"), "{events:?}");
     // This is a last line without a newline, from a client that sends no more.
     let mut last = UnixStream::connect(socket(&env)).unwrap();
     last.write_all(br#"{"command":"ping"}"#).unwrap();
@@ -246,6 +247,11 @@ fn a_question_of_an_agent_is_answered_from_another_terminal() {
     for command in ["status", "report"] {
         env.run([command]).success().stdout_contains(&asks).stdout_contains(&reply);
     }
+    assert_eq!(open[0]["task_id"], "task-001");
+    env.run(["why", "task-001"])
+        .success()
+        .stdout_contains("It asks: Which one?")
+        .stdout_contains(&reply);
     env.run(["reply", id, "c"]).code(1).stderr_contains("choose one of: a, b");
     env.run(["reply", "prompt-7", "b"]).code(1).stderr_contains("Question prompt-7 not found");
     env.run(["reply", id, "b"]).success();

@@ -10,12 +10,30 @@ use insta::assert_snapshot;
 use crate::{
     environment::TestEnvironment,
     ledgers::{LOG, MIXED},
+    terminal::{Terminal, screen},
 };
 
 fn environment() -> TestEnvironment {
     let env = TestEnvironment::new();
     env.write("harness-tasks.json", MIXED).write("harness-progress.txt", LOG);
     env
+}
+
+#[test]
+fn times_are_local_on_a_terminal_and_utc_elsewhere() {
+    let env = TestEnvironment::of_worker().variable("TZ", "Etc/GMT-7").variable("TERM", "xterm");
+    let log = env.read("harness-progress.txt");
+    let utc = harness_core::Timestamp::parse(&log[1..21]).unwrap();
+    let local = utc.plus(7 * 3600).to_string().replace('T', " ").replace('Z', "");
+    let shown = |args: &[&str]| screen(&Terminal::start(&env, args).end().1).join("\n");
+    for args in [&["log"][..], &["log", "--plain"], &["status"]] {
+        let shown = shown(args);
+        assert!(shown.contains(&format!("[{local}] [SESSION-0] INIT")), "{args:?}: {shown}");
+    }
+    assert!(shown(&["log", "--utc"]).contains(&format!("[{utc}] [SESSION-0] INIT")));
+    assert!(env.run(["log"]).success().raw().contains(&format!("[{utc}] [SESSION-0] INIT")));
+    let entry = env.run(["log", "--json"]).success().json();
+    assert_eq!(entry["time"], utc.to_string());
 }
 
 #[test]

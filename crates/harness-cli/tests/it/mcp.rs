@@ -198,6 +198,7 @@ fn the_tools_say_what_they_are_for() {
     harness_status [readOnly idempotent]
     task_claim [idempotent]
       role?: string
+      labels?: array
       wait_seconds?: integer
     task_checkpoint []
       step: integer
@@ -216,7 +217,9 @@ fn the_tools_say_what_they_are_for() {
       instructions?: string
       priority?: string
       depends_on?: array
+      protected?: array
       role?: string
+      requires?: array
       phase?: string
       max_attempts?: integer
       task_id?: string

@@ -67,7 +67,10 @@ fn an_import_where_there_is_no_ledger_makes_one_that_is_trusted() {
     env.write("deep/plan.md", PLAN);
     let ran = env.run_in("deep", ["plan", "import", "--file", "plan.md"]).success();
     assert_snapshot!(ran.output(), @"Plan imported (2 tasks)");
-    assert_snapshot!(ran.errors(), @r#"WARN: unknown key "context_files" left out"#);
+    assert_snapshot!(ran.errors(), @r#"
+    WARN: unknown key "context_files" left out
+    note: build, test have no check, so `harness run` cannot finish them
+    "#);
     for made in ["harness-tasks.json", "harness-progress.txt", ".harness-active"] {
         assert!(env.exists(made), "{made}");
     }
@@ -166,7 +169,10 @@ fn check_says_what_the_plan_is() {
     Plan is valid (2 tasks)
     Goal: Ship it
     ");
-    assert_snapshot!(ran.errors(), @r#"WARN: unknown key "context_files" left out"#);
+    assert_snapshot!(ran.errors(), @r#"
+    WARN: unknown key "context_files" left out
+    note: build, test have no check, so `harness run` cannot finish them
+    "#);
     assert!(!env.exists("harness-tasks.json"));
     let document = env.run(["plan", "check", "--file", "plan.md", "--json"]).success().json();
     assert_eq!((&document["goal"], &document["task_count"]), (&"Ship it".into(), &2.into()));

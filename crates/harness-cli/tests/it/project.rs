@@ -64,6 +64,7 @@ fn a_check_that_works_in_a_clean_checkout_is_run_there_from_now_on() {
       passed
     ");
     assert_snapshot!(timeless(&env.read("harness.toml")), @r#"
+    #:schema .harness/harness.schema.json
     # Made by `harness init`. `harness config` shows every setting and where it comes from.
 
     # The tests. An attempt that changes one of them is flagged; with

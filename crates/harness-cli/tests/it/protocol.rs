@@ -17,9 +17,9 @@ use harness_core::{
     Category, CommitId, Epoch, Fact, Flag, Ledger, RunId, Stats, Task, TaskId, Timestamp, TreeId,
     WorkerId,
     command::{Change, Code, Reply, Row},
-    fact::{ObjectiveStep, Source},
+    fact::{LineStep, ObjectiveStep, Source},
     format::{self, Document},
-    ledger::{Alert, Gate, Head, LandingEntry, Phase, SessionConfig},
+    ledger::{Alert, Gate, GateHold, Head, LandingEntry, Phase, SessionConfig},
     log::{Kind, LogLine},
     plan::Plan,
     role::Operation,
@@ -180,7 +180,9 @@ fn full_task(name: &str, state: TaskState) -> Task {
             tree: Some(tree()),
         }],
         instructions: Some("x".into()),
+        protected: vec!["x".into()],
         requires: vec!["gpu".into()],
+        conflicts: vec!["src/login.rs".into()],
         source: Some(Box::new(TaskSource {
             kind: "beads".into(),
             path: Some("x".into()),
@@ -198,9 +200,15 @@ fn full_task(name: &str, state: TaskState) -> Task {
 fn full_head() -> Head {
     Head {
         created: Some(now()),
-        session_config: SessionConfig::default(),
+        session_config: SessionConfig {
+            target_branch: Some("main".into()),
+            landed_branch: Some("harness/landed".into()),
+            ..SessionConfig::default()
+        },
         session_count: 1,
+        session_claims: 1,
         last_session: Some(now()),
+        paused_at: Some(now()),
         epoch: Epoch(1),
         goal: Some("x".into()),
         phases: vec![Phase {
@@ -208,6 +216,7 @@ fn full_head() -> Head {
             gate: Some(Gate { command: "true".into(), timeout_seconds: Some(1) }),
             approve: true,
             passed_at: Some(now()),
+            held: Some(GateHold { by: WorkerId::recorded("w"), until: now() }),
         }],
         needs: vec!["x".into()],
         landing: vec![LandingEntry {
@@ -216,6 +225,7 @@ fn full_head() -> Head {
             onto: Some(commit(BASE)),
             commit: Some(commit(COMMIT)),
             green: Some(true),
+            renewed_at: Some(now()),
         }],
         alerts: vec![Alert { time: now(), task: Some(id("task-001")), message: "x".into() }],
         log_tail: vec!["x".into()],
@@ -316,11 +326,14 @@ fn every_fact() -> Vec<Fact> {
         },
         Fact::Acknowledged { count: 2 },
         Fact::FilesRestored { what: "harness-progress.txt".into(), reason: "it was gone".into() },
+        Fact::Line { task: id("task-002"), step: LineStep::Green },
         Fact::Objective {
             run: RunId::of_bits(0x0197_f0a2_0000_7000_8000_0000_0000_0001),
             step: ObjectiveStep::CheckFailed,
             message: "check failed: exit code 1".into(),
         },
+        Fact::Paused { by: Some("operator (pid=4711)".into()) },
+        Fact::Resumed { by: Some("operator (pid=4711)".into()) },
     ]
 }
 
@@ -353,14 +366,17 @@ fn number(fact: &Fact) -> usize {
         Fact::Flagged { .. } => 24,
         Fact::Acknowledged { .. } => 25,
         Fact::FilesRestored { .. } => 26,
-        Fact::Objective { .. } => 27,
+        Fact::Line { .. } => 27,
+        Fact::Objective { .. } => 28,
+        Fact::Paused { .. } => 29,
+        Fact::Resumed { .. } => 30,
     }
 }
 
 #[test]
 fn the_log_is_what_the_facts_say() {
     let facts = every_fact();
-    assert!(facts.iter().map(number).eq(0..28), "one fact of each kind");
+    assert!(facts.iter().map(number).eq(0..31), "one fact of each kind");
     let lines = facts.iter().filter_map(|fact| fact.log_line(now(), 1));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     assert_eq!(protocol().block("text log"), text);
@@ -502,7 +518,7 @@ fn the_script_keeps_harness_out_and_lets_it_in_again() {
     env.run(["status"]).success();
     script.stdin.take().unwrap().write_all(b"\n").unwrap();
     assert!(script.wait().unwrap().success());
-    let added = env.run(["add", "x"]).success();
+    let added = env.run(["add", "x", "--validate", "true"]).success();
     assert_eq!(added.errors(), "", "no stale lock was left");
 }
 
@@ -518,7 +534,7 @@ fn harness_keeps_the_script_out() {
     drop(held);
     assert!(peer(&env, "exit 0").wait().unwrap().success());
     assert_eq!(peer(&env, "exit 7").wait().unwrap().code(), Some(7));
-    assert_eq!(env.run(["add", "x"]).success().errors(), "");
+    assert_eq!(env.run(["add", "x", "--validate", "true"]).success().errors(), "");
 }
 
 #[test]
@@ -529,7 +545,7 @@ fn a_script_that_is_killed_leaves_a_lock_that_harness_removes() {
     assert_eq!(wait_for_line(&mut script), "held");
     script.kill().unwrap();
     script.wait().unwrap();
-    let added = env.run(["add", "x"]).success();
+    let added = env.run(["add", "x", "--validate", "true"]).success();
     assert_eq!(added.errors(), "WARN: Removed stale lock from pid=[PID]\n");
 }
 
@@ -606,6 +622,9 @@ fn status_has_the_keys_of_its_example() {
 fn the_other_documents_have_the_keys_of_the_table() {
     let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "alice");
     env.write("plan.md", protocol().block("md plan"));
+    let channel = "[[notify]]\nkind = 'command'\ncommand = 'true'\n";
+    env.write(env.home().join(".config/harness/config.toml"), channel);
+    env.write("TODO.md", "- [ ] One thing\n");
     // In this order each command has something to act upon.
     let story: &[(&str, &[&str])] = &[
         ("init", &["init"]),
@@ -615,6 +634,10 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("task list", &["task", "list"]),
         ("task show ID", &["task", "show", "task-001"]),
         ("task graph", &["task", "graph"]),
+        ("workers", &["workers"]),
+        ("top", &["top"]),
+        ("pause", &["pause"]),
+        ("resume", &["resume"]),
         ("report", &["report"]),
         ("why ID", &["why", "task-001"]),
         ("verify", &["verify"]),
@@ -634,12 +657,19 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("task remove ID", &["task", "remove", "task-002"]),
         ("plan check", &["plan", "check", "--file", "plan.md"]),
         ("plan import", &["plan", "import", "--file", "plan.md"]),
+        ("import", &["import", "TODO.md"]),
         ("plan export", &["plan", "export"]),
+        ("plan phase NAME", &["plan", "phase", "Ship", "--gate", "true"]),
+        ("plan phases", &["plan", "phases"]),
+        ("session", &["session"]),
         ("plan reset", &["plan", "reset", "--yes"]),
         ("rescue list", &["rescue", "list"]),
+        ("gc", &["gc"]),
         ("runs list", &["runs", "list"]),
         ("runs show", &["runs", "show"]),
         ("runs cost", &["runs", "cost"]),
+        ("notify list", &["notify", "list"]),
+        ("notify test", &["notify", "test"]),
         ("research finalize --task ID", &["research", "finalize", "--task", "task-001"]),
         ("install AGENT", &["install", "claude"]),
         ("uninstall AGENT", &["uninstall", "claude"]),

@@ -132,6 +132,30 @@ fn an_agent_that_nobody_named_is_the_first_that_is_installed() {
 }
 
 #[test]
+fn what_needs_no_agent_is_said_before_one_is_chosen() {
+    let env = world();
+    env.run(["add", "x"])
+        .success()
+        .stderr_contains("note: task-001 has no check, so `harness run` cannot finish it");
+    assert_eq!(env.run(["add", "y", "--validate", ""]).success().errors(), "");
+    env.run(["run", "task-001"]).code(2).stderr_contains("harness run --task task-001");
+    env.run(["run", "--dry-run"]).success().stdout_contains("task-001: x");
+}
+
+#[test]
+fn a_repository_without_a_commit_gets_a_hint() {
+    let env = TestEnvironment::new();
+    env.git(["init", "--quiet"]);
+    env.run(["init"]).success();
+    add(&env, "touch made", "test -f made", &[]);
+    env.run(["run", "--agent", "shell"])
+        .code(5)
+        .stderr_contains("the repository has no commit yet")
+        .stderr_contains("git commit --allow-empty");
+    assert_eq!(env.task(0)["status"], "pending");
+}
+
+#[test]
 fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
     let env = world();
     env.run(["run", "--agent", "nobody"]).code(5).stderr_contains("unknown agent \"nobody\"");
@@ -148,7 +172,7 @@ fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
     env.run(["add", "no check", "--priority", "P0"]).success();
     env.run(["run", "--agent", "shell"])
         .code(5)
-        .stderr_contains("WARN: no validation.command, so they cannot be finished: task-002")
+        .stderr_contains("WARN: task-002 has no check, so `harness run` cannot finish it")
         .stderr_contains("task-002: Missing validation.command");
     assert_eq!(env.task(0)["status"], "completed", "the rest is worked on first");
     assert_eq!(env.task(1)["status"], "pending");

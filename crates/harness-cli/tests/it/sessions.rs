@@ -126,4 +126,31 @@ fn s20_a_task_without_a_check_stops_the_run_only_when_nothing_else_is_left() {
     assert_eq!(log.iter().filter(|line| *line == complaint).count(), 1, "{log:#?}");
     assert_eq!(env.run(["status", "--json"]).json()["session_count"], 1);
     assert!(env.exists(".harness-active"), "work is left");
+    // A resume would stop there again, so the next step is another one everywhere.
+    let step = "harness task edit task-001 --validate COMMAND";
+    let again = env.run(["run", "--agent", "shell"]).code(5);
+    assert!(again.errors().contains(&format!("next         {step}")), "{again}");
+    let status = env.run(["status", "--json"]).success().json();
+    assert_eq!(status["last_run"]["next"], step);
+    assert_eq!(status["needs"][0]["next"], step);
+    env.run(["status"]).success().stdout_contains(step);
+    assert_eq!(env.run(["report", "--json"]).success().json()["runs"][0]["next"], step);
+    assert_eq!(env.run(["why", "task-001", "--json"]).success().json()["next"], step);
+    env.run(["task", "edit", "task-001", "--validate", "true"]).success();
+    let status = env.run(["status", "--json"]).success().json();
+    let next = status["last_run"]["next"].as_str().unwrap();
+    assert!(next.starts_with("harness run --resume"), "{next}");
+}
+
+#[test]
+fn a_run_that_had_all_its_sessions_is_resumed_with_more() {
+    let env = world();
+    for n in 0..2 {
+        add(&env, &format!("touch {n}"), &format!("test -f {n}"), &[]);
+    }
+    env.run(["session", "max_sessions", "1"]).success();
+    env.run(["run", "--agent", "shell", "--max-tasks-per-session", "1"]).code(3);
+    let status = env.run(["status", "--json"]).success().json();
+    let next = status["last_run"]["next"].as_str().unwrap().to_owned();
+    assert!(next.ends_with(" --max-sessions COUNT"), "{next}");
 }

@@ -50,7 +50,7 @@ fn programs_get_the_tasks_as_they_are_in_the_ledger() {
     let document = ran.json();
     assert_snapshot!(document["counts"], @r#"{"total":7,"completed":1,"failed":2,"pending":3,"in_progress":1,"blocked":1}"#);
     let keys: Vec<_> = document.as_object().unwrap().keys().collect();
-    assert_snapshot!(format!("{keys:?}"), @r#"["version", "counts", "tasks", "log", "session_count", "last_session", "workers", "runs", "alerts", "goal", "max_sessions", "questions", "last_run", "gate", "needs"]"#);
+    assert_snapshot!(format!("{keys:?}"), @r#"["version", "counts", "tasks", "log", "session_count", "last_session", "paused_at", "workers", "target", "runs", "alerts", "goal", "max_sessions", "questions", "last_run", "gate", "needs"]"#);
     let ledger: serde_json::Value = serde_json::from_str(MIXED).unwrap();
     assert_eq!(document["tasks"], ledger["tasks"]);
     assert!(ran.raw().contains("2.50"), "numbers are kept to the letter");

@@ -36,6 +36,10 @@ impl Terminal {
         self.master.write_all(format!("{text}\n").as_bytes()).unwrap();
     }
 
+    pub(crate) fn type_keys(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
     pub(crate) fn press_ctrl_c(&mut self) {
         self.master.write_all(b"\x03").unwrap();
     }
@@ -50,6 +54,18 @@ impl Terminal {
                 return shown[..at + words.len()].to_owned();
             }
             assert!(self.read_more(), "no {words:?} in\n{shown}");
+        }
+    }
+
+    /// Reads until the screen, drawn cell by cell, contains `words`, and returns it.
+    #[track_caller]
+    pub(crate) fn until_drawn(&mut self, words: &str) -> String {
+        loop {
+            let drawn = drawn(&String::from_utf8_lossy(&self.seen));
+            if drawn.contains(words) {
+                return drawn;
+            }
+            assert!(self.read_more(), "no {words:?} in\n{drawn}");
         }
     }
 
@@ -126,4 +142,42 @@ pub(crate) fn screen(shown: &str) -> Vec<String> {
         }
     }
     lines.iter().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+/// Returns the screen of a program that moves the cursor to each cell that it changes. Other sequences
+/// than those for the cursor, clearing, styles and modes must not occur.
+fn drawn(shown: &str) -> String {
+    let mut cells = vec![vec![' '; 100]; 24];
+    let (mut row, mut column) = (0, 0);
+    let mut chars = shown.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\x1b' {
+            if let Some(cell) = cells.get_mut(row).and_then(|row| row.get_mut(column)) {
+                *cell = c;
+            }
+            column += 1;
+            continue;
+        }
+        // The last sequence may not be whole yet.
+        let Some(kind) = chars.next() else { break };
+        assert_eq!(kind, '[', "no other kind of sequence");
+        let mut numbers = String::new();
+        let end = loop {
+            match chars.next() {
+                Some(c) if c.is_ascii_alphabetic() => break c,
+                Some(c) => numbers.push(c),
+                None => break 'm',
+            }
+        };
+        match end {
+            'H' => {
+                let mut at = numbers.split(';').map(|n| n.parse::<usize>().unwrap_or(1) - 1);
+                (row, column) = (at.next().unwrap_or(0), at.next().unwrap_or(0));
+            }
+            'J' => cells = vec![vec![' '; 100]; 24],
+            'm' | 'h' | 'l' => {}
+            other => panic!("the test knows no sequence {other:?}"),
+        }
+    }
+    cells.into_iter().map(|row| row.into_iter().collect::<String>() + "\n").collect()
 }

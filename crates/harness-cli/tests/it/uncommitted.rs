@@ -18,11 +18,11 @@ fn done_in_files() -> TestEnvironment {
 fn what_is_in_no_commit_is_named_and_recorded() {
     let env = done_in_files();
     let ran = env.run([&COMPLETE[..], &["alice"]].concat()).success();
-    ran.stderr_contains("the work tree was judged, and not the commit").stderr_contains("greet.sh");
+    ran.stderr_contains("the work tree was judged, not the commit").stderr_contains("greet.sh");
     let receipt: serde_json::Value =
         serde_json::from_str(&env.read(".harness/receipts/task-001.1.json")).unwrap();
     assert_eq!(receipt["uncommitted"], serde_json::json!(["greet.sh"]));
-    let words = "the work tree was judged, and not the commit, which does not hold: greet.sh";
+    let words = "the work tree was judged, not the commit, which lacks these changes: greet.sh";
     env.run(["why", "task-001"]).success().stdout_contains(words);
     env.run(["report"]).success().stdout_contains(words);
     env.run(["verify"]).code(1).stdout_contains(words);

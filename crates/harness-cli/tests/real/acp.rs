@@ -30,7 +30,7 @@ price = { input = 2.0, output = 8.0 }
     fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
         configure(&env, HARNESS);
         env.write(env.home().join(".qwen/settings.json"), SETTINGS);
-        env.variable("PATH", path_with("qwen"))
+        env.variable("PATH", path_with(&["qwen"]))
             .variable("OPENAI_BASE_URL", format!("{url}/v1"))
             .variable("OPENAI_API_KEY", KEY)
             .variable("OPENAI_MODEL", "scripted")
@@ -77,7 +77,7 @@ price = { input = 1.25, output = 10.0 }
     fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
         configure(&env, HARNESS);
         env.write(env.home().join(".codex/config.toml"), configuration(url));
-        env.variable("PATH", path_with("codex-acp")).variable("OPENAI_API_KEY", KEY)
+        env.variable("PATH", path_with(&["codex-acp"])).variable("OPENAI_API_KEY", KEY)
     }
 
     crate::scenarios!(CODEX_ACP:

@@ -24,7 +24,7 @@ const CLAUDE: Real = Real {
 
 pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
     configure(&env, HARNESS);
-    env.variable("PATH", path_with("claude"))
+    env.variable("PATH", path_with(&["claude"]))
         .variable("ANTHROPIC_BASE_URL", url)
         .variable("ANTHROPIC_API_KEY", KEY)
         .variable("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
@@ -41,6 +41,7 @@ fn with_settings(script: Script, settings: &str) -> World {
     let world = CLAUDE.world(script);
     let config = world.env.read("harness.toml");
     configure(&world.env, &format!("{config}{settings}\n"));
+    world.env.run(["trust", "--yes"]).success();
     world
 }
 

@@ -27,7 +27,7 @@ price = { input = 1.25, output = 10.0 }
 pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
     configure(&env, HARNESS);
     env.write(env.home().join(".codex/config.toml"), configuration(url));
-    env.variable("PATH", path_with("codex")).variable("OPENAI_API_KEY", KEY)
+    env.variable("PATH", path_with(&["codex"])).variable("OPENAI_API_KEY", KEY)
 }
 
 /// Returns Codex's own configuration.

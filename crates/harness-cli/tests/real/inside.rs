@@ -37,7 +37,7 @@ fn with_harness(agent: &str, env: TestEnvironment) -> TestEnvironment {
     let bin = Path::new(env!("CARGO_BIN_EXE_harness")).parent().unwrap().to_owned();
     // Codex runs commands in a login shell, which sets its own PATH.
     fs::write(env.home().join(".profile"), format!("PATH='{}':$PATH\n", bin.display())).unwrap();
-    let path = crate::world::path_with(agent);
+    let path = crate::world::path_with(&[agent]);
     let path: Vec<_> = [bin].into_iter().chain(std::env::split_paths(&path)).collect();
     let path: OsString = std::env::join_paths(path).unwrap();
     // No variable names the worker of such a session.
@@ -130,6 +130,45 @@ fn codex_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
     let said = in_codex(env, "$harness run", &["--dangerously-bypass-hook-trust"]);
     assert!(said.trim_end().ends_with("Nothing to fix."), "{said}");
     was_kept_going(&world, "$harness run");
+}
+
+/// Returns the repository, which is a marketplace with one plugin.
+fn repository() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn the_plugin_keeps_claude_going_until_the_ledger_is_done() {
+    let world = world(CLAUDE, one_that_stops_early());
+    let env = &world.env;
+    said(env, "claude", &["plugin", "validate", &repository()]);
+    said(env, "claude", &["plugin", "marketplace", "add", &repository()]);
+    said(env, "claude", &["plugin", "install", "harness@harness"]);
+    let listed = said(env, "claude", &["plugin", "details", "harness"]);
+    for part in ["MCP servers (1)", "Hooks (6)", "Skills (1)"] {
+        assert!(listed.contains(part), "no {part} in {listed}");
+    }
+    assert_eq!(session(env, "/harness:harness run"), "Nothing to fix.");
+    was_kept_going(&world, "The user typed: /harness run");
+    said(env, "claude", &["plugin", "uninstall", "harness@harness"]);
+    assert!(!said(env, "claude", &["plugin", "list"]).contains("harness@harness"));
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn the_plugin_keeps_codex_going_until_the_ledger_is_done() {
+    let world = world(CODEX, one_that_stops_early());
+    let env = &world.env;
+    trust_in_codex(env);
+    said(env, "codex", &["plugin", "marketplace", "add", &repository()]);
+    said(env, "codex", &["plugin", "add", "harness@harness"]);
+    let listed = said(env, "codex", &["plugin", "list"]);
+    assert!(listed.contains("installed, enabled"), "{listed}");
+    let said = in_codex(env, "$harness:harness run", &["--dangerously-bypass-hook-trust"]);
+    assert!(said.trim_end().ends_with("Nothing to fix."), "{said}");
+    was_kept_going(&world, "$harness:harness run");
 }
 
 #[test]

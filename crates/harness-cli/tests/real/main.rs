@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod acp;
+mod acp_editor;
 mod claude;
 mod codex;
 #[path = "../it/environment.rs"]
@@ -13,5 +14,6 @@ mod environment;
 mod inside;
 mod mcp;
 mod scenarios;
+mod side_by_side;
 mod terminal;
 mod world;

@@ -22,12 +22,15 @@ fn agents() -> PathBuf {
     PathBuf::from(folder)
 }
 
-/// Returns `PATH` with the agent of this name before all others.
-pub(crate) fn path_with(agent: &str) -> std::ffi::OsString {
-    let bin = agents().join(agent).join("node_modules/.bin");
-    assert!(bin.join(agent).exists(), "{} is not there", bin.join(agent).display());
+/// Returns `PATH` with the agents of these names before all others.
+pub(crate) fn path_with(names: &[&str]) -> std::ffi::OsString {
+    let bins = names.iter().map(|agent| {
+        let bin = agents().join(agent).join("node_modules/.bin");
+        assert!(bin.join(agent).exists(), "{} is not there", bin.join(agent).display());
+        bin
+    });
     let path = std::env::var_os("PATH").unwrap();
-    std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).unwrap()
+    std::env::join_paths(bins.chain(std::env::split_paths(&path))).unwrap()
 }
 
 pub(crate) struct World {
@@ -45,7 +48,7 @@ impl World {
         let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
         let model = Model::start(script(env.root())).unwrap();
         let env = set_up(env, &model.url());
-        env.run(["init"]).success();
+        begin(&env);
         World { env, model }
     }
 
@@ -70,6 +73,12 @@ impl World {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     }
+}
+
+/// Creates the ledger and trusts the configuration that was there before.
+pub(crate) fn begin(env: &TestEnvironment) {
+    env.run(["init"]).success();
+    env.run(["trust", "--yes"]).success();
 }
 
 /// Writes and commits `harness.toml`, because a run over the ledger needs a clean tree.

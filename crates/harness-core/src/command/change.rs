@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::Claimed;
+use super::{Claimed, ImportedTasks};
 use crate::{
     TaskId, Timestamp,
     fact::Fact,
@@ -49,10 +49,17 @@ pub enum Reply {
         goal: String,
         task_count: usize,
         warnings: Vec<String>,
+        /// What an update did.
+        tasks: Option<Box<ImportedTasks>>,
     },
     /// The answer to a reset. `task_count` counts the removed tasks.
     Reset {
         task_count: usize,
+    },
+    /// The answer to the reopening of tasks. `dependents` are completed and depend on them.
+    Reopened {
+        tasks: Vec<TaskId>,
+        dependents: Vec<TaskId>,
     },
     /// The answer to the start or end of a session: the N of `SESSION-N`.
     Session {

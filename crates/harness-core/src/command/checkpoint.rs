@@ -1,9 +1,16 @@
 //! Records the progress of a claim.
 
 use super::{Change, Holder, Refusal, Reply};
-use crate::{Timestamp, TreeId, fact::Fact, lease, ledger::Ledger, task::Checkpoint};
+use crate::{
+    Timestamp, TreeId,
+    fact::Fact,
+    lease,
+    ledger::Ledger,
+    task::{Checkpoint, Task},
+};
 
 /// Adds a checkpoint. It also renews the lease, because progress proves that the holder is alive.
+/// A checkpoint that is sent twice is stored once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddCheckpoint {
     /// The holder of the claim.
@@ -29,6 +36,13 @@ impl AddCheckpoint {
             )));
         }
         let mut task = self.holder.claimed(ledger)?.clone();
+        if self.is_stored(&task) {
+            // The worker repeats a request whose answer it has not received.
+            let expires_at = lease::renew(&mut task, self.lease_seconds, now);
+            let id = task.id.clone();
+            let fact = Fact::Renewed { task: id.clone(), expires_at };
+            return Ok(Change::put(task, fact, Reply::Lease { task: id, expires_at }));
+        }
         task.push_checkpoint(Checkpoint {
             step: self.step,
             total: self.total,
@@ -45,5 +59,15 @@ impl AddCheckpoint {
             description: self.description.clone(),
         };
         Ok(Change::put(task, fact, Reply::Lease { task: id, expires_at }))
+    }
+
+    /// Returns whether the last checkpoint of this attempt is the same. A checkpoint that was
+    /// reported with another work tree is not.
+    fn is_stored(&self, task: &Task) -> bool {
+        task.checkpoints.last().is_some_and(|last| {
+            (last.step, last.total, &last.description, &last.tree)
+                == (self.step, self.total, &self.description, &self.tree)
+                && last.timestamp >= task.claimed_at()
+        })
     }
 }

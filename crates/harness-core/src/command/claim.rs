@@ -1,11 +1,13 @@
 //! Claims the next task for a worker.
 
-use super::{Change, Refusal, Reply, Row, upkeep};
+use super::{Change, Refusal, Reply, Row, parallel::count_claim, upkeep};
 use crate::{
     CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
     fact::Fact,
     lease,
     ledger::Ledger,
+    line,
+    select::{Applicant, LabelSet},
     task::{ActiveClaim, FailureCause, Task, TaskState, Via},
 };
 
@@ -19,6 +21,8 @@ pub struct Claim {
     /// The role. Tasks of this role and tasks without one are eligible; without a role, all tasks
     /// are.
     pub role: Option<String>,
+    /// The labels of the worker. A task that requires others is not eligible.
+    pub labels: Vec<String>,
     /// The task that it takes.
     pub choice: ClaimChoice,
     /// The lease of the claim. The claim of a client lasts as long as the time limit of the task, if
@@ -26,6 +30,21 @@ pub struct Claim {
     pub lease_seconds: u64,
     /// The starting point, recorded for the rollback.
     pub place: Place,
+    /// The terms of a worker with a tree of its own, among several.
+    pub parallel: Option<ParallelTerms>,
+}
+
+/// The terms under which one of several workers claims. Its attempt has a branch of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParallelTerms {
+    /// The limit of claims in one session, after which the next session begins; zero or less is no
+    /// limit.
+    pub max_tasks: i64,
+    /// The limit of sessions, which overrides the ledger's own.
+    pub max_sessions: Option<i64>,
+    /// The number of completed tasks before the base was read, for a task that reserves files. If
+    /// others landed since, the base is too old for it.
+    pub landed: Option<usize>,
 }
 
 /// The task that a claim takes. A caller that names one has prepared for it before the claim.
@@ -45,6 +64,19 @@ impl ClaimChoice {
         match self {
             Self::Next => None,
             Self::NextIs(task) | Self::Ready(task) => Some(task),
+        }
+    }
+
+    /// Refuses another task than the one that is named.
+    fn agrees_with(&self, next: Option<&TaskId>) -> Result<(), Refusal> {
+        match self {
+            Self::NextIs(task) if next != Some(task) => {
+                Err(Refusal::NotNext { task: task.clone() })
+            }
+            Self::Ready(task) if next != Some(task) => {
+                Err(Refusal::NotReady { task: task.clone() })
+            }
+            Self::Next | Self::NextIs(_) | Self::Ready(_) => Ok(()),
         }
     }
 }
@@ -83,9 +115,11 @@ impl Claim {
             worker,
             via: Via::Client,
             role: None,
+            labels: Vec::new(),
             choice: ClaimChoice::Next,
             lease_seconds: crate::lease::CLIENT_LEASE_SECONDS,
             place: Place::default(),
+            parallel: None,
         }
     }
 
@@ -97,6 +131,9 @@ impl Claim {
         }
         if let Some(mine) = ledger.selection().held_by(&self.worker).next() {
             return self.again(ledger, mine, now);
+        }
+        if let Some(since) = ledger.head().paused_at {
+            return Err(Refusal::Paused { since });
         }
         let upkeep = upkeep::upkeep(ledger, now);
         let next = self.next(ledger);
@@ -118,11 +155,13 @@ impl Claim {
     }
 
     fn next<'l>(&self, ledger: &'l Ledger) -> Option<&'l TaskId> {
-        let (role, selection) = (self.role.as_deref(), ledger.selection());
+        let labels = LabelSet::Only(&self.labels);
+        let of = Applicant { role: self.role.as_deref(), labels };
+        let selection = ledger.selection();
         match (&self.choice, self.via) {
-            (ClaimChoice::Ready(task), _) => selection.ready(task, role),
-            (ClaimChoice::Next | ClaimChoice::NextIs(_), Via::Client) => selection.next(role),
-            (ClaimChoice::Next | ClaimChoice::NextIs(_), Via::Run) => selection.next_of_run(role),
+            (ClaimChoice::Ready(task), _) => selection.ready(task, of),
+            (ClaimChoice::Next | ClaimChoice::NextIs(_), Via::Client) => selection.next(of),
+            (ClaimChoice::Next | ClaimChoice::NextIs(_), Via::Run) => selection.next_of_run(of),
         }
     }
 
@@ -147,18 +186,16 @@ impl Claim {
         next: Option<&TaskId>,
         now: Timestamp,
     ) -> Result<Change, Refusal> {
-        match &self.choice {
-            ClaimChoice::NextIs(task) if next != Some(task) => {
-                return Err(Refusal::NotNext { task: task.clone() });
-            }
-            ClaimChoice::Ready(task) if next != Some(task) => {
-                return Err(Refusal::NotReady { task: task.clone() });
-            }
-            ClaimChoice::Next | ClaimChoice::NextIs(_) | ClaimChoice::Ready(_) => {}
-        }
+        self.choice.agrees_with(next)?;
         let Some(mut task) = next.and_then(|id| ledger.task(id)).cloned() else {
             return Ok(Change::reply(Reply::NothingToClaim));
         };
+        if let Some(parallel) = &self.parallel
+            && (line::waits_for_reservation(ledger, &task).is_some()
+                || line::landed_for(ledger, &task) != parallel.landed)
+        {
+            return Err(Refusal::NotReady { task: task.id });
+        }
         let is_reclaim = task.failure().is_some_and(|f| f.cause == FailureCause::Lease);
         let epoch = ledger.next_epoch();
         task.state = TaskState::Claimed(Box::new(ActiveClaim {
@@ -167,7 +204,7 @@ impl Claim {
             lease_expires_at: None,
             via: Some(self.via),
             worktree: self.place.worktree.clone(),
-            branch: self.place.branch.clone(),
+            branch: self.place.branch_of(&task.id, epoch, self.parallel.as_ref()),
             base_untracked: self.place.base_untracked.clone(),
             intent: None,
         }));
@@ -182,6 +219,9 @@ impl Claim {
         }
         let mut head = ledger.head().clone();
         head.epoch = epoch;
+        if let Some(terms) = &self.parallel {
+            count_claim(&mut head, terms)?;
+        }
         let fact = Fact::Claimed {
             task: task.id.clone(),
             title: task.title.clone(),

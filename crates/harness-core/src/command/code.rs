@@ -31,7 +31,7 @@ macro_rules! codes {
 codes! {
     /// The caller is an agent or a worker, but only the operator may do this.
     OnlyOperator: "only_operator";
-    /// There is no such task, run or question.
+    /// There is no such task, run, phase or question.
     NotFound: "not_found";
     /// Another worker holds the task, or the claim has another epoch.
     NotClaimedBy: "not_claimed_by";
@@ -49,15 +49,17 @@ codes! {
     MissingDependency: "missing_dependency";
     /// Tasks would wait for each other.
     Cycle: "cycle";
-    /// Another task depends on it.
+    /// Another task depends on it, or belongs to it.
     Needed: "needed";
     /// The worker already holds a task.
     HoldsAnother: "holds_another";
     /// Another task comes first.
     NotNext: "not_next";
+    /// Claiming is paused.
+    Paused: "paused";
     /// The check has not passed.
     Unchecked: "unchecked";
-    /// The check was changed while it ran.
+    /// The check or the gate was changed while it ran.
     CheckChanged: "check_changed";
     /// There is no check, and one is required.
     NoCheck: "no_check";

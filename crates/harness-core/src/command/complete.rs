@@ -1,6 +1,6 @@
 //! Completes a task. If the task has a check, the word of an agent is never enough.
 
-use super::{Change, Holder, Refusal, Reply, Row, find};
+use super::{Change, Holder, Refusal, Reply, Row, find, landing};
 use crate::{
     CommitId, Timestamp,
     fact::Fact,
@@ -121,12 +121,14 @@ impl Complete {
         mut facts: Vec<Fact>,
     ) -> Change {
         let mut done = task.clone();
-        let mut head = None;
+        let mut head = landing::without(ledger.head(), &task.id);
+        done.conflicts.clear();
         let (mut by, mut claimed_at) = (task.claimed_by().cloned(), task.claimed_at());
         if forced {
             // A new epoch fences off a holder that does not know of this completion.
             let epoch = ledger.next_epoch();
-            head = Some(crate::ledger::Head { epoch, ..ledger.head().clone() });
+            let rest = head.unwrap_or_else(|| ledger.head().clone());
+            head = Some(crate::ledger::Head { epoch, ..rest });
             done.epoch = Some(epoch);
             (by, claimed_at) = (Some(self.holder.worker.clone()), Some(now));
         }

@@ -6,8 +6,9 @@ use crate::{
     fact::Fact,
     graph,
     ledger::Ledger,
+    protect::problem_of_glob,
     role::Author,
-    task::{Priority, Task},
+    task::{Intent, Priority, Task, checked_labels},
 };
 
 /// Sets fields of a task. `None` leaves a field unchanged. An empty text clears an optional field.
@@ -29,6 +30,8 @@ pub struct Edit {
     pub validation_clean: Option<bool>,
     /// Whether the check also runs before the first attempt.
     pub validation_baseline: Option<bool>,
+    /// The globs of protected files, which replace all existing ones of the task.
+    pub protected: Option<Vec<String>>,
     /// The time limit of an attempt; at least 1.
     pub attempt_timeout_seconds: Option<u64>,
     /// See [`Task::max_attempts`].
@@ -39,10 +42,12 @@ pub struct Edit {
     pub instructions: Option<String>,
     /// The role of the workers that may claim the task.
     pub role: Option<String>,
+    /// The labels that a worker must have, which replace all existing ones.
+    pub requires: Option<Vec<String>>,
     /// The name of one of the ledger's phases.
     pub phase: Option<String>,
-    /// The process that asked for it, if it is known. A change of the check, the limits or the
-    /// phase is logged with this author, and a task that an agent or a worker adds is marked.
+    /// The process that asked for it, if it is known. A change of the check, the limits, the
+    /// phase or the protected files is logged with this author, and a task that an agent or a worker adds is marked.
     pub by: Option<Author>,
 }
 
@@ -58,11 +63,13 @@ impl Edit {
             validation_timeout_seconds: None,
             validation_clean: None,
             validation_baseline: None,
+            protected: None,
             attempt_timeout_seconds: None,
             max_attempts: None,
             cleanup: None,
             instructions: None,
             role: None,
+            requires: None,
             phase: None,
             by: None,
         }
@@ -75,6 +82,11 @@ impl Edit {
         let reply = Reply::Task(self.task.clone());
         if task == *before {
             return Ok(Change::reply(reply));
+        }
+        // Its check has passed, and a crash must not let it be completed under another one.
+        let landing = matches!(before.intent(), Some(Intent::Land { .. }));
+        if landing && task.validation != before.validation {
+            return Err(Refusal::Undecided { task: self.task.clone() });
         }
         let mut facts = vec![Fact::Edited { task: self.task.clone() }];
         facts.extend(self.by.iter().flat_map(|author| terms_changed(author, before, &task)));
@@ -98,6 +110,13 @@ impl Edit {
         }
         if let Some(depends_on) = &self.depends_on {
             task.depends_on = self.checked_dependencies(depends_on, ledger)?;
+        }
+        if let Some(globs) = &self.protected {
+            task.protected = checked_globs(globs)?;
+        }
+        if let Some(labels) = &self.requires {
+            let bad = |problem| Refusal::BadValue(format!("requires: {problem}"));
+            task.requires = checked_labels(labels).map_err(bad)?;
         }
         let at_least_one = |name: &str, n: Option<u64>| match n {
             Some(0) => Err(Refusal::BadValue(format!("{name}: must be at least 1"))),
@@ -146,7 +165,7 @@ impl Edit {
     }
 }
 
-/// Returns a warning for each change of a check, a limit or a phase.
+/// Returns a warning for each change of a check, a limit, a phase or the protected files.
 fn terms_changed(author: &Author, before: &Task, after: &Task) -> Vec<Fact> {
     let number = |seconds: Option<u64>| seconds.map(|n| n.to_string()).unwrap_or_default();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -157,6 +176,7 @@ fn terms_changed(author: &Author, before: &Task, after: &Task) -> Vec<Fact> {
             ("timeout of the check", number(Some(task.validation.timeout_seconds))),
             ("clean", flag(task.validation.clean)),
             ("baseline", flag(task.validation.baseline)),
+            ("protected", task.protected.join(", ")),
             ("timeout", number(task.timeout_seconds)),
             ("max_attempts", number(Some(task.max_attempts.into()))),
             ("phase", text(&task.phase)),
@@ -168,6 +188,19 @@ fn terms_changed(author: &Author, before: &Task, after: &Task) -> Vec<Fact> {
         Fact::Warned { task: Some(after.id.clone()), message }
     };
     changed.map(warning).collect()
+}
+
+fn checked_globs(wanted: &[String]) -> Result<Vec<String>, Refusal> {
+    let mut globs: Vec<String> = Vec::with_capacity(wanted.len());
+    for glob in wanted {
+        if let Some(bad) = problem_of_glob(glob) {
+            return Err(Refusal::BadValue(bad.to_string()));
+        }
+        if !globs.contains(glob) {
+            globs.push(glob.clone());
+        }
+    }
+    Ok(globs)
 }
 
 fn put_text(field: &mut Option<String>, new: &Option<String>) {

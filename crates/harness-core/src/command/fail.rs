@@ -1,14 +1,14 @@
 //! Fails an attempt. Only this command counts a failed attempt.
 
-use super::{Change, Holder, Refusal, Reply, Row};
+use super::{Change, Holder, Refusal, Reply, Row, landing};
 use crate::{
     Category, CommitId, Timestamp,
     fact::Fact,
     ledger::Ledger,
-    task::{ErrorEntry, Intent},
+    task::{ENTRY_BYTES, ErrorEntry, Intent},
 };
 
-/// Ends the attempt with a failure, after the git work.
+/// Ends the attempt with a failure, after the git work. A failure that is sent twice is stored once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fail {
     /// The holder whose claim it ends.
@@ -34,6 +34,9 @@ pub enum Attempts {
 
 impl Fail {
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        if let Some(reply) = self.stored(ledger) {
+            return Ok(Change::reply(reply));
+        }
         let mut task = self.holder.claimed(ledger)?.clone();
         // The cause is the recorded intent, not a problem that came up while it was carried out.
         let (category, message) = match task.intent().cloned() {
@@ -53,6 +56,20 @@ impl Fail {
             facts.push(Fact::RolledBack { task: id.clone(), commit: commit.clone() });
         }
         let reply = Reply::Failed { task: id, retryable };
-        Ok(Change { head: None, rows: vec![Row::put(task)], facts, reply })
+        let head = landing::without(ledger.head(), &task.id);
+        Ok(Change { head, rows: vec![Row::put(task)], facts, reply })
+    }
+
+    /// Returns the answer to a failure that is stored already: the worker repeats a request whose
+    /// answer it has not received. A failed task does not record its worker, so the attempt is
+    /// recognised by its epoch, if that is given, and by the error.
+    fn stored(&self, ledger: &Ledger) -> Option<Reply> {
+        let task = ledger.task(&self.holder.task)?;
+        task.failure()?;
+        let same_attempt = self.holder.epoch.is_none_or(|epoch| task.epoch == Some(epoch));
+        let mut entry = ErrorEntry::new(Some(self.category), self.message.as_str());
+        entry.cut(ENTRY_BYTES);
+        let same = same_attempt && task.error_log.last() == Some(&entry);
+        same.then(|| Reply::Failed { task: task.id.clone(), retryable: task.retryable() })
     }
 }

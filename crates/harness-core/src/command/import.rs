@@ -1,6 +1,9 @@
 //! Imports a plan as tasks.
 
+mod update;
+
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 
 use super::{Change, Refusal, Reply, Row};
 use crate::{
@@ -10,7 +13,7 @@ use crate::{
     ledger::{Gate, Head, Ledger, Phase},
     plan::{Plan, PlanError, PlanPhase, PlanTask},
     role::Author,
-    task::{CHECK_TIMEOUT_SECONDS, Priority, Task},
+    task::{CHECK_TIMEOUT_SECONDS, Priority, Task, TaskCompletion, TaskState},
 };
 
 /// Creates the tasks of a plan.
@@ -33,12 +36,33 @@ pub enum ImportMode {
     Replace,
     /// Keeps them unchanged. Tasks of the plan whose ids exist already are left out.
     Merge,
+    /// Adds the tasks whose sources are new, and changes those that nobody has started.
+    Update,
+}
+
+/// What an update did, task by task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImportedTasks {
+    /// Tasks that are new.
+    pub added: Vec<TaskId>,
+    /// Tasks whose title, instructions or dependencies changed.
+    pub updated: Vec<TaskId>,
+    /// Tasks that are as their source has them.
+    pub unchanged: Vec<TaskId>,
+    /// Tasks that were started or completed here, and stay as they are.
+    pub kept: Vec<TaskId>,
+    /// Tasks that the source calls done, although they are not completed here. They stay open.
+    pub done_at_source: Vec<TaskId>,
+    /// Tasks that their source does not have any more. They stay.
+    pub gone: Vec<TaskId>,
 }
 
 impl Import {
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         match self.mode {
             ImportMode::Merge => self.merge(ledger),
+            ImportMode::Update => self.update(ledger),
             ImportMode::Replace => self.replace(ledger),
             ImportMode::IfFinished => {
                 let unfinished = ledger.tasks().filter(|t| t.unfinished()).count();
@@ -66,7 +90,8 @@ impl Import {
         } else {
             Fact::PlanReplaced { goal, task_count, replaced: ledger.len() }
         };
-        Ok(Change { head: Some(head), rows, facts: vec![fact], reply: self.reply(task_count) })
+        let reply = self.reply(task_count, None);
+        Ok(Change { head: Some(head), rows, facts: vec![fact], reply })
     }
 
     fn merge(&self, ledger: &Ledger) -> Result<Change, Refusal> {
@@ -94,7 +119,7 @@ impl Import {
         let head = (ledger.head().goal.is_none())
             .then(|| Head { goal: Some(goal.clone()), ..ledger.head().clone() });
         let facts = vec![Fact::PlanImported { goal, task_count }];
-        Ok(Change { head, rows, facts, reply: self.reply(task_count) })
+        Ok(Change { head, rows, facts, reply: self.reply(task_count, None) })
     }
 
     fn task(&self, of: &PlanTask, id: &TaskId, order: u64) -> Task {
@@ -108,12 +133,13 @@ impl Import {
         new.into_iter().any(|id| ledger.selection().dependents(id).next().is_some())
     }
 
-    fn reply(&self, task_count: usize) -> Reply {
+    fn reply(&self, task_count: usize, tasks: Option<ImportedTasks>) -> Reply {
         let mut warnings = self.plan.warnings.clone();
         if self.mode == ImportMode::Merge && self.plan.phases.is_some() {
             warnings.push("phases: a merge leaves those of the ledger as they are".to_owned());
         }
-        Reply::Imported { goal: self.plan.goal.clone(), task_count, warnings }
+        let tasks = tasks.map(Box::new);
+        Reply::Imported { goal: self.plan.goal.clone(), task_count, warnings, tasks }
     }
 }
 
@@ -141,7 +167,7 @@ impl PlanPhase {
         let timeout_seconds = self.gate_timeout_seconds;
         let gate = |command: &String| Gate { command: command.clone(), timeout_seconds };
         let (name, approve) = (self.name.clone(), self.approve);
-        Phase { name, gate: self.gate.as_ref().map(gate), approve, passed_at: None }
+        Phase { name, gate: self.gate.as_ref().map(gate), approve, passed_at: None, held: None }
     }
 }
 
@@ -152,9 +178,15 @@ impl PlanTask {
         task.timeout_seconds = self.timeout_seconds;
         task.instructions.clone_from(&self.instructions);
         task.role.clone_from(&self.role);
+        task.requires.clone_from(&self.requires);
         task.phase.clone_from(&self.phase);
         task.cleanup.clone_from(&self.cleanup);
+        task.protected.clone_from(&self.protected);
         task.order = Some(order);
+        task.source = self.source.clone().map(Box::new);
+        if self.completed {
+            task.state = TaskState::Completed(TaskCompletion::default());
+        }
         if let Some(priority) = self.priority.as_deref().and_then(Priority::known) {
             task.priority = priority;
         }

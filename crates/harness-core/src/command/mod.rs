@@ -8,17 +8,23 @@ mod checkpoint;
 mod claim;
 mod code;
 mod complete;
+mod configure;
 mod edit;
 mod fail;
 mod gate;
 mod import;
 mod intend;
+mod landing;
 mod note;
+mod parallel;
+mod pause;
+mod phase;
 mod raise;
 mod refusal;
 mod release;
 mod remove;
 mod renew;
+mod reopen;
 mod retry;
 mod run;
 mod session;
@@ -29,20 +35,26 @@ pub use add::Add;
 pub use adopt::Adopt;
 pub use change::{Change, Reply};
 pub use checkpoint::AddCheckpoint;
-pub use claim::{Claim, ClaimChoice, Claimed, Place};
+pub use claim::{Claim, ClaimChoice, Claimed, ParallelTerms, Place};
 pub use code::Code;
 pub use complete::{Authority, Complete, Proof, Unchecked};
+pub use configure::{ConfigureSession, SessionKey};
 pub use edit::Edit;
 pub use fail::{Attempts, Fail};
-pub use gate::PassGate;
-pub use import::{Import, ImportMode};
+pub use gate::{Hold, HoldGate, PassGate};
+pub use import::{Import, ImportMode, ImportedTasks};
 pub use intend::{Intend, VoidIntent};
+pub use landing::{Evict, Landing, LandingStep};
 pub use note::Note;
+pub use parallel::{Divert, Gone, SetMode, SetTarget, TakeOver, attempt_branch};
+pub use pause::{Pause, Resume};
+pub use phase::{EditPhase, RemovePhase};
 pub use raise::Raise;
 pub use refusal::{Refusal, RefusalKind};
 pub use release::Release;
 pub use remove::Remove;
 pub use renew::Renew;
+pub use reopen::{Reopen, completed_dependents};
 pub use retry::Retry;
 pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
@@ -77,13 +89,26 @@ pub enum Command {
     Renew(Renew),
     Intend(Intend),
     VoidIntent(VoidIntent),
+    Landing(Landing),
+    Evict(Evict),
+    TakeOver(TakeOver),
+    SetMode(SetMode),
+    SetTarget(SetTarget),
+    Divert(Divert),
+    HoldGate(HoldGate),
     Complete(Complete),
     Fail(Fail),
     Retry(Retry),
+    Reopen(Reopen),
     Release(Release),
     BeginSession(BeginSession),
     EndSession(EndSession),
     PassGate(PassGate),
+    EditPhase(EditPhase),
+    RemovePhase(RemovePhase),
+    ConfigureSession(ConfigureSession),
+    Pause(Pause),
+    Resume(Resume),
     Note(Note),
     Raise(Raise),
     /// Records that a person has looked at the alerts of the head.
@@ -105,15 +130,28 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::Adopt(c) => c.decide(ledger, now),
         Command::Checkpoint(c) => c.decide(ledger, now),
         Command::Renew(c) => c.decide(ledger, now),
-        Command::Intend(c) => c.decide(ledger),
+        Command::Intend(c) => c.decide(ledger, now),
         Command::VoidIntent(c) => c.decide(ledger),
+        Command::Landing(c) => c.decide(ledger, now),
+        Command::Evict(c) => Ok(c.decide(ledger)),
+        Command::TakeOver(c) => c.decide(ledger, now),
+        Command::SetMode(c) => c.decide(ledger),
+        Command::SetTarget(c) => Ok(c.decide(ledger)),
+        Command::Divert(c) => Ok(c.decide(ledger)),
+        Command::HoldGate(c) => c.decide(ledger, now),
         Command::Complete(c) => c.decide(ledger, now),
         Command::Fail(c) => c.decide(ledger, now),
         Command::Retry(c) => c.decide(ledger),
+        Command::Reopen(c) => c.decide(ledger, now),
         Command::Release(c) => c.decide(ledger),
         Command::BeginSession(c) => c.decide(ledger),
         Command::EndSession(c) => c.decide(ledger, now),
         Command::PassGate(c) => c.decide(ledger, now),
+        Command::EditPhase(c) => c.decide(ledger),
+        Command::RemovePhase(c) => c.decide(ledger),
+        Command::ConfigureSession(c) => c.decide(ledger),
+        Command::Pause(c) => Ok(c.decide(ledger, now)),
+        Command::Resume(c) => Ok(c.decide(ledger)),
         Command::Note(c) => Ok(c.decide(ledger)),
         Command::Raise(c) => Ok(c.decide(ledger, now)),
         Command::Acknowledge => Ok(raise::acknowledge(ledger)),

@@ -2,7 +2,7 @@
 
 use super::Code;
 use crate::{
-    RunId, TaskId, WorkerId,
+    RunId, TaskId, Timestamp, WorkerId,
     role::{NotPermitted, Operation},
     task::Status,
 };
@@ -38,6 +38,8 @@ pub enum Refusal {
     NotNext { task: TaskId },
     #[error("Task {task} cannot be worked on now")]
     NotReady { task: TaskId },
+    #[error("claiming is paused since {since}")]
+    Paused { since: Timestamp },
     #[error("Task {task} has a check; it counts as completed only when the check passed")]
     Unchecked { task: TaskId },
     #[error("the check of task {task} was changed while it ran")]
@@ -46,6 +48,10 @@ pub enum Refusal {
     NoCheck { task: TaskId },
     #[error("Task {task} is being rolled back or landed; that has to be finished first")]
     Undecided { task: TaskId },
+    #[error("Task {task} is not in the line of results that land")]
+    NotInLine { task: TaskId },
+    #[error("the gate of phase {phase} is tried by another worker, or has passed")]
+    GateHeld { phase: String },
     #[error("the ledger has unfinished work ({unfinished} of {total} tasks)")]
     UnfinishedWork { unfinished: usize, total: usize },
     #[error("max_sessions reached ({max_sessions})")]
@@ -62,10 +68,26 @@ pub enum Refusal {
     Secret { what: &'static str, variable: String },
     #[error("only the operator may {operation}")]
     OnlyOperator { operation: Operation },
+    #[error("there is no phase {phase:?}")]
+    NoSuchPhase { phase: String },
+    #[error("phase {phase:?} has tasks: {}", named(tasks))]
+    PhaseHasTasks { phase: String, tasks: Vec<TaskId> },
+    #[error("the gate of phase {phase:?} was changed while it was tried")]
+    GateChanged { phase: String },
     #[error("{0}")]
     BadValue(String),
     #[error("{0}")]
     BadPlan(String),
+}
+
+/// Returns a bounded list of tasks.
+fn named(tasks: &[TaskId]) -> String {
+    const NAMED: usize = 10;
+    let named: Vec<&str> = tasks.iter().take(NAMED).map(TaskId::as_str).collect();
+    match tasks.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} … ({more} more)", named.join(", ")),
+    }
 }
 
 /// The kind of a refusal, by what the caller can do about it.
@@ -104,8 +126,12 @@ impl Refusal {
             | Self::HoldsAnother { .. }
             | Self::NotNext { .. }
             | Self::NotReady { .. }
+            | Self::Paused { .. }
             | Self::CheckChanged { .. }
+            | Self::GateChanged { .. }
             | Self::Undecided { .. }
+            | Self::NotInLine { .. }
+            | Self::GateHeld { .. }
             | Self::UnfinishedWork { .. }
             | Self::OnlyOperator { .. }
             | Self::RunFinished { .. }
@@ -116,6 +142,8 @@ impl Refusal {
             | Self::UnknownDependency { .. }
             | Self::Cycle { .. }
             | Self::Needed { .. }
+            | Self::NoSuchPhase { .. }
+            | Self::PhaseHasTasks { .. }
             | Self::Unchecked { .. }
             | Self::NoCheck { .. }
             | Self::Secret { .. }
@@ -129,7 +157,9 @@ impl Refusal {
     /// Returns the code for the wire.
     pub fn code(&self) -> Code {
         match self {
-            Self::NotFound { .. } | Self::RunNotFound { .. } => Code::NotFound,
+            Self::NotFound { .. } | Self::RunNotFound { .. } | Self::NoSuchPhase { .. } => {
+                Code::NotFound
+            }
             Self::NotClaimedBy { .. } => Code::NotClaimedBy,
             Self::NotClaimed { .. } => Code::NotClaimed,
             Self::NotFailed { .. } => Code::NotFailed,
@@ -138,13 +168,15 @@ impl Refusal {
             Self::UnknownDependency { .. } => Code::UnknownDependency,
             Self::MissingDependency { .. } => Code::MissingDependency,
             Self::Cycle { .. } => Code::Cycle,
-            Self::Needed { .. } => Code::Needed,
+            Self::Needed { .. } | Self::PhaseHasTasks { .. } => Code::Needed,
             Self::HoldsAnother { .. } => Code::HoldsAnother,
             Self::NotNext { .. } | Self::NotReady { .. } => Code::NotNext,
+            Self::Paused { .. } => Code::Paused,
             Self::Unchecked { .. } => Code::Unchecked,
-            Self::CheckChanged { .. } => Code::CheckChanged,
+            Self::CheckChanged { .. } | Self::GateChanged { .. } => Code::CheckChanged,
             Self::NoCheck { .. } => Code::NoCheck,
-            Self::Undecided { .. } => Code::Undecided,
+            Self::Undecided { .. } | Self::NotInLine { .. } => Code::Undecided,
+            Self::GateHeld { .. } => Code::NotNext,
             Self::UnfinishedWork { .. } => Code::UnfinishedWork,
             Self::MaxSessions { .. } => Code::Limit,
             Self::RunFinished { .. } => Code::RunFinished,

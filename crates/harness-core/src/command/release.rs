@@ -1,6 +1,6 @@
 //! Returns a claimed task to pending without counting an attempt.
 
-use super::{Change, Holder, Refusal, Reply, find};
+use super::{Change, Holder, Refusal, Reply, find, landing};
 use crate::{TaskId, fact::Fact, ledger::Ledger, task::TaskState};
 
 /// Ends a claim without an attempt.
@@ -34,6 +34,7 @@ impl Release {
             action: "release".into(),
             reason: self.reason.clone(),
         };
-        Ok(Change::put(task, fact, Reply::Task(id)))
+        let head = landing::without(ledger.head(), &id);
+        Ok(Change { head, ..Change::put(task, fact, Reply::Task(id)) })
     }
 }

@@ -5,7 +5,10 @@ use super::{Command, Refusal, Reply};
 use crate::{
     CommitId, Timestamp,
     agent::Usage,
-    run::{Ending, Iteration, Owner, Run, RunId, RunLease, RunLimits, RunStatus, StopReason},
+    run::{
+        Allowance, Budget, Ending, Iteration, Owner, Run, RunId, RunLease, RunLimits, RunStatus,
+        StopReason,
+    },
 };
 
 /// A command about a run.
@@ -62,6 +65,8 @@ pub enum RunStep {
         /// The duration of the renewed lease.
         lease_seconds: u64,
     },
+    /// A person changes the budget of the run.
+    Allow(Budget),
     /// The run is over.
     Stop(StopReason),
 }
@@ -130,7 +135,11 @@ impl RunStep {
             | Self::WaitUntil(_)
             | Self::AskHuman(_)
             | Self::Stop(_) => true,
-            Self::Take(_) | Self::Spend(_) | Self::Session(_) | Self::Beat { .. } => false,
+            Self::Take(_)
+            | Self::Spend(_)
+            | Self::Session(_)
+            | Self::Beat { .. }
+            | Self::Allow(_) => false,
         }
     }
 }
@@ -188,22 +197,32 @@ impl OfRun {
                     lease.expires_at = now.plus(*lease_seconds);
                 }
             }
-            RunStep::Stop(reason) => {
-                // A start that harness itself ended, for example because of the budget, does not
-                // count against the agent. A cancelled one does, because an agent can send its
-                // supervisor a signal.
-                let open = view.last.as_ref().filter(|last| last.ended_at.is_none());
-                if let Some(open) = open.filter(|_| *reason != StopReason::Cancelled) {
-                    let starts = open.starts.saturating_sub(1);
-                    change.iteration = Some(Iteration { starts, ..open.clone() });
-                }
-                change.run.status = reason.status();
-                change.run.stop_reason = Some(*reason);
-                change.run.lease = None;
-                change.run.wake_at = None;
-            }
+            RunStep::Allow(budget) => self.allow(budget, now, &mut change.run)?,
+            RunStep::Stop(reason) => stop(*reason, view, &mut change),
         }
         Ok(change)
+    }
+
+    fn allow(&self, budget: &Budget, now: Timestamp, run: &mut Run) -> Result<(), Refusal> {
+        if let Some(parent) = &run.parent {
+            let why = format!("run {} is an attempt of {parent}, which has the budget", self.run);
+            return Err(Refusal::BadValue(why));
+        }
+        if run.status == RunStatus::Succeeded {
+            return Err(Refusal::RunFinished { run: self.run.clone() });
+        }
+        if budget.max_cost_usd.is_some_and(|cost| !cost.is_finite() || cost <= 0.0) {
+            return Err(Refusal::BadValue("max_cost must be more than 0".to_owned()));
+        }
+        if budget.max_tokens == Some(0) || budget.max_duration_seconds == Some(0) {
+            return Err(Refusal::BadValue("a limit must be more than 0".to_owned()));
+        }
+        let over = run.status.is_over();
+        let Allowance { limits, deadline } = budget.applied(run.allowance(), now);
+        run.limits = limits;
+        // The time of a run that is over begins with its resume.
+        run.deadline = if over { run.deadline } else { deadline };
+        Ok(())
     }
 
     fn taken(&self, owner: &Owner) -> Refusal {
@@ -275,13 +294,27 @@ fn begin(number: u32, view: &RunView, now: Timestamp) -> Result<Iteration, Refus
     }
 }
 
+fn stop(reason: StopReason, view: &RunView, change: &mut RunChange) {
+    // A start that harness itself ended, for example because of the budget, does not count against
+    // the agent. A cancelled one does, because an agent can send its supervisor a signal.
+    let open = view.last.as_ref().filter(|last| last.ended_at.is_none());
+    if let Some(open) = open.filter(|_| reason != StopReason::Cancelled) {
+        let starts = open.starts.saturating_sub(1);
+        change.iteration = Some(Iteration { starts, ..open.clone() });
+    }
+    change.run.status = reason.status();
+    change.run.stop_reason = Some(reason);
+    change.run.lease = None;
+    change.run.wake_at = None;
+}
+
 fn spend(mut usage: Usage, view: &RunView, now: Timestamp, change: &mut RunChange) {
     // The value comes from an agent. An invalid cost would spoil the sum, and with it the budget.
     usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
     change.run.usage += usage;
     if let Some(last) = view.last.clone().filter(|i| i.ended_at.is_none()) {
         let mut iteration = last;
-        iteration.usage += usage;
+        iteration.spend(&view.run.agent, usage);
         change.iteration = Some(iteration);
     }
     change.parent = view.parent.clone().map(|mut parent| {

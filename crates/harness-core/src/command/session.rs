@@ -28,6 +28,7 @@ impl BeginSession {
             return Err(Refusal::MaxSessions { max_sessions });
         }
         head.session_count = head.session_count.saturating_add(1);
+        head.session_claims = 0;
         let reply = Reply::Session { number: head.session_count };
         let facts = vec![Fact::LockAcquired { pid: self.pid }];
         Ok(Change { head: Some(head), rows: Vec::new(), facts, reply })

@@ -53,6 +53,7 @@ impl Command {
             Self::Checkpoint(checkpoint) => visit(Text::Words(&mut checkpoint.description)),
             Self::Fail(fail) => visit(Text::Words(&mut fail.message)),
             Self::Retry(retry) => visit(Text::Words(&mut retry.reason)),
+            Self::Reopen(reopen) => visit(Text::Words(&mut reopen.reason)),
             Self::Release(release) => visit(Text::Words(&mut release.reason)),
             Self::Note(
                 Note::Problem { message, .. }
@@ -61,6 +62,7 @@ impl Command {
             ) => {
                 visit(Text::Words(message));
             }
+            Self::EditPhase(phase) => line(visit, GATE, phase.gate.as_ref()),
             Self::Raise(raise) => visit(Text::Words(&mut raise.message)),
             Self::Note(Note::HealthCheck { .. })
             | Self::Remove(_)
@@ -70,10 +72,21 @@ impl Command {
             | Self::Renew(_)
             | Self::Intend(_)
             | Self::VoidIntent(_)
+            | Self::Landing(_)
+            | Self::Evict(_)
+            | Self::TakeOver(_)
+            | Self::SetMode(_)
+            | Self::SetTarget(_)
+            | Self::Divert(_)
+            | Self::HoldGate(_)
             | Self::Complete(_)
             | Self::BeginSession(_)
             | Self::EndSession(_)
             | Self::PassGate(_)
+            | Self::RemovePhase(_)
+            | Self::ConfigureSession(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
             | Self::Acknowledge
             | Self::Run(_) => {}
         }
@@ -109,6 +122,9 @@ impl Plan {
             words(visit, &mut task.instructions);
             line(visit, CHECK, task.validation.as_ref().map(|check| &check.command));
             line(visit, CLEANUP, task.cleanup.as_ref());
+        }
+        for phase in self.phases.iter().flatten() {
+            line(visit, GATE, phase.gate.as_ref());
         }
         self.warnings.iter_mut().for_each(|warning| visit(Text::Words(warning)));
     }

@@ -17,6 +17,7 @@ use super::error_text;
 use crate::{
     Category, CommitId, Epoch, Flag, Timestamp, TreeId, WorkerId, flag,
     id::{IdText, Text},
+    protect::problem_of_glob,
     task::{
         ActiveClaim, CHECK_TIMEOUT_SECONDS, Checkpoint, ErrorEntry, Intent, MAX_ATTEMPTS, Priority,
         Status, Task, TaskCompletion, TaskFailure, TaskSource, TaskState, Validation, Via,
@@ -52,12 +53,12 @@ pub(super) struct DiskTask<'a> {
     failed_at: Option<Timestamp>,
     #[serde(borrow)]
     pub(super) claimed_by: Option<Text<'a>>,
-    claimed_at: Option<Timestamp>,
+    pub(super) claimed_at: Option<Timestamp>,
     pub(super) lease_expires_at: Option<Timestamp>,
     pub(super) epoch: Option<Epoch>,
     via: Option<DiskVia>,
     #[serde(borrow)]
-    worktree: Option<Text<'a>>,
+    pub(super) worktree: Option<Text<'a>>,
     #[serde(borrow)]
     branch: Option<Text<'a>>,
     #[serde(default, deserialize_with = "tree_or_empty_list")]
@@ -65,8 +66,12 @@ pub(super) struct DiskTask<'a> {
     intent: Option<DiskIntent>,
     #[serde(borrow)]
     instructions: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "globs")]
+    protected: Vec<String>,
     #[serde(default, deserialize_with = "if_it_fits")]
     requires: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "if_it_fits")]
+    conflicts: Option<Vec<String>>,
     #[serde(default, deserialize_with = "if_it_fits")]
     source: Option<DiskSource>,
     #[serde(borrow)]
@@ -90,6 +95,12 @@ impl DiskTask<'_> {
         self.attempts.0.unwrap_or(0)
     }
 
+    /// Returns whether the task has a check; see [`Task::check`].
+    pub(super) fn has_check(&self) -> bool {
+        let command = self.validation.as_ref().and_then(|validation| validation.command.as_ref());
+        command.is_some_and(|command| !command.0.trim().is_empty())
+    }
+
     pub(super) fn max_attempts(&self) -> u32 {
         self.max_attempts.0.unwrap_or(MAX_ATTEMPTS)
     }
@@ -98,7 +109,6 @@ impl DiskTask<'_> {
 impl From<DiskTask<'_>> for Task {
     fn from(d: DiskTask<'_>) -> Self {
         let (status, attempts, max_attempts) = (d.status(), d.attempts(), d.max_attempts());
-        let validation = d.validation.unwrap_or_default();
         let error_log: Vec<ErrorEntry> =
             d.error_log.iter().flatten().map(|text| error_text::entry(&text.0)).collect();
         let by = d.claimed_by.map(|by| WorkerId::recorded(&by.0));
@@ -127,28 +137,20 @@ impl From<DiskTask<'_>> for Task {
             id: d.id.into(),
             title: d.title.unwrap_or_default().into(),
             state,
-            priority: match d.priority {
-                None => Priority::P1,
-                Some(Text(text)) => {
-                    Priority::known(&text).unwrap_or_else(|| Priority::Unknown(text.into_owned()))
-                }
-            },
+            priority: d.priority.map_or(Priority::P1, priority),
             depends_on: all(d.depends_on),
             attempts,
             max_attempts,
             epoch: d.epoch,
             started_at_commit: d.started_at_commit,
-            validation: Validation {
-                command: validation.command.map(Into::into),
-                timeout_seconds: validation.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS),
-                clean: validation.clean,
-                baseline: validation.baseline,
-            },
+            validation: d.validation.unwrap_or_default().into(),
             cleanup: d.on_failure.and_then(|f| f.cleanup).map(Into::into),
             error_log,
             checkpoints: all(d.checkpoints),
             instructions: d.instructions.map(Into::into),
+            protected: d.protected,
             requires: d.requires.unwrap_or_default(),
+            conflicts: d.conflicts.unwrap_or_default(),
             source: d.source.map(|source| Box::new(source.into())),
             role: d.role.map(Into::into),
             phase: d.phase.map(Into::into),
@@ -158,6 +160,10 @@ impl From<DiskTask<'_>> for Task {
             added_by: d.added_by.map(Into::into),
         }
     }
+}
+
+fn priority(Text(text): Text<'_>) -> Priority {
+    Priority::known(&text).unwrap_or_else(|| Priority::Unknown(text.into_owned()))
 }
 
 fn all<T, U: From<T>>(list: Option<Vec<T>>) -> Vec<U> {
@@ -192,6 +198,17 @@ struct DiskValidation<'a> {
     timeout_seconds: Option<u64>,
     clean: Option<bool>,
     baseline: Option<bool>,
+}
+
+impl From<DiskValidation<'_>> for Validation {
+    fn from(d: DiskValidation<'_>) -> Self {
+        Self {
+            command: d.command.map(Into::into),
+            timeout_seconds: d.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS),
+            clean: d.clean,
+            baseline: d.baseline,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -322,6 +339,16 @@ impl<'de> Deserialize<'de> for Count {
 fn if_it_fits<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Option<T>, D::Error> {
     let raw = <&RawValue>::deserialize(d)?;
     Ok(serde_json::from_str(raw.get()).ok())
+}
+
+/// Reads a list of globs. An invalid one is an error, because the files that somebody meant to
+/// protect would not be protected. Other programs may have used the name for something else.
+fn globs<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    let globs: Vec<String> = if_it_fits(d)?.unwrap_or_default();
+    match globs.iter().find_map(|glob| problem_of_glob(glob)) {
+        None => Ok(globs),
+        Some(bad) => Err(de::Error::custom(format_args!("{:?}: {}", bad.glob, bad.why))),
+    }
 }
 
 /// `base_untracked` was once a list of paths. Of those, only the empty list still occurs.

@@ -1,20 +1,21 @@
 //! The text of the file, kept beside the ledger between two writes.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::{
     object::Object,
     patch,
     pretty::{compact, pretty},
+    row_text::{Indent, RowText},
     state::{self, Digest, Key, Seal, State},
 };
 use crate::{
     TaskId,
     command::{Change, Row},
     ledger::Ledger,
+    task::TaskMap,
 };
 
 /// The depth of a task in the file.
@@ -32,76 +33,41 @@ const SEAL: &str = "seal";
 pub struct Document {
     /// The root object, with a null in the place of the tasks.
     fields: Object,
-    tasks: IndexMap<TaskId, Kept>,
+    /// The file as it was read. The rows that did not change since then are ranges of it.
+    source: Arc<String>,
+    /// What is known of the rows that are ranges of the source.
+    indent: Indent,
+    tasks: TaskMap<RowText>,
     /// The known digests of blocks of tasks, in order. A write recomputes only the blocks whose
     /// tasks it changed.
     blocks: Vec<Option<Digest>>,
-}
-
-/// One task: its text, and the digest of the text once it was needed.
-#[derive(Debug, Clone)]
-struct Kept {
-    text: Text,
-    digest: Option<Digest>,
-}
-
-#[derive(Debug, Clone)]
-enum Text {
-    /// The text as it was read.
-    Read(Box<str>),
-    /// The text with our indentation.
-    Written(Box<str>),
-}
-
-impl Text {
-    fn json(&self) -> &str {
-        match self {
-            Self::Read(json) | Self::Written(json) => json,
-        }
-    }
-}
-
-impl Kept {
-    fn written(json: String) -> Self {
-        Self { text: Text::Written(json.into()), digest: None }
-    }
-
-    fn digest(&mut self) -> Digest {
-        *self.digest.get_or_insert_with(|| state::digest(self.text.json()))
-    }
-
-    /// Indents text that another program wrote, and returns whether that changed it. A file of our
-    /// own is indented already.
-    fn settle(&mut self) -> bool {
-        let Text::Read(json) = &mut self.text else { return false };
-        let mut indented = String::with_capacity(json.len());
-        pretty(json, TASK_DEPTH, &mut indented);
-        let changed = indented != **json;
-        if changed {
-            *self = Self::written(indented);
-        } else {
-            self.text = Text::Written(std::mem::take(json));
-        }
-        changed
-    }
 }
 
 impl Document {
     /// Returns the document of a file that does not exist yet.
     pub fn new(ledger: &Ledger) -> Self {
         let fields = patch::new_root();
-        let mut document = Self { fields, tasks: IndexMap::new(), blocks: Vec::new() };
+        let mut document = Self::read(fields, Arc::default(), std::iter::empty());
         for task in ledger.tasks() {
             let text = render(&patch::task(Object::default(), task));
-            document.tasks.insert(task.id.clone(), Kept::written(text));
+            document.tasks.insert(task.id.clone(), RowText::written(text));
         }
         document
     }
 
-    pub(super) fn read<'a>(fields: Object, tasks: impl Iterator<Item = (TaskId, &'a str)>) -> Self {
-        let kept = |text: &str| Kept { text: Text::Read(text.into()), digest: None };
-        let tasks = tasks.map(|(id, text)| (id, kept(text))).collect();
-        Self { fields, tasks, blocks: Vec::new() }
+    /// Returns the document of a file with the text `source`. Each task has its range in it.
+    pub(super) fn read(
+        fields: Object,
+        source: Arc<String>,
+        tasks: impl Iterator<Item = (TaskId, Range<usize>)>,
+    ) -> Self {
+        let tasks = tasks.map(|(id, range)| (id, RowText::read(range))).collect();
+        Self { fields, source, indent: Indent::Unknown, tasks, blocks: Vec::new() }
+    }
+
+    /// Returns the text that this document was read from. A journal has the rows only.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// Follows a change that was applied to the ledger.
@@ -114,10 +80,10 @@ impl Document {
         for row in &change.rows {
             match row {
                 Row::Put(task) => {
-                    let before = self.tasks.get(&task.id).map(|kept| kept.text.json());
+                    let before = self.tasks.get(&task.id).map(|row| row.json(&self.source));
                     let fields = before.and_then(|json| serde_json::from_str::<Object>(json).ok());
                     let json = render(&patch::task(fields.unwrap_or_default(), task));
-                    let (at, _) = self.tasks.insert_full(task.id.clone(), Kept::written(json));
+                    let (at, _) = self.tasks.insert_full(task.id.clone(), RowText::written(json));
                     if let Some(block) = self.blocks.get_mut(at / BLOCK) {
                         *block = None;
                     }
@@ -158,11 +124,16 @@ impl Document {
         self.indent_tasks();
     }
 
+    /// Indents the tasks that another program wrote.
     pub(super) fn indent_tasks(&mut self) {
-        for (at, kept) in self.tasks.values_mut().enumerate() {
-            if kept.settle()
-                && let Some(block) = self.blocks.get_mut(at / BLOCK)
-            {
+        match self.indent {
+            Indent::Ours => return,
+            Indent::Unknown => self.indent = Indent::Ours,
+        }
+        for (at, row) in self.tasks.values_mut().enumerate() {
+            let Some(indented) = row.indented(&self.source, TASK_DEPTH) else { continue };
+            *row = RowText::written(indented);
+            if let Some(block) = self.blocks.get_mut(at / BLOCK) {
                 *block = None;
             }
         }
@@ -172,12 +143,13 @@ impl Document {
     pub fn state(&mut self) -> State {
         let head = self.head();
         self.blocks.resize(self.tasks.len().div_ceil(BLOCK), None);
-        let tasks = &mut self.tasks;
+        let (tasks, source) = (&mut self.tasks, &self.source);
         let blocks = self.blocks.iter_mut().enumerate().map(|(n, block)| {
             *block.get_or_insert_with(|| {
                 let end = tasks.len().min((n + 1) * BLOCK);
                 let rows = tasks.get_range_mut(n * BLOCK..end);
-                state::block(rows.into_iter().flat_map(|rows| rows.values_mut()).map(Kept::digest))
+                let rows = rows.into_iter().flat_map(|rows| rows.values_mut());
+                state::block(rows.map(|row| row.digest(source)))
             })
         });
         state::state(&head, blocks)
@@ -187,7 +159,12 @@ impl Document {
     pub fn seal(&mut self, key: &Key) -> Seal {
         let Some(found) = self.fields.read::<String>(SEAL) else { return Seal::Missing };
         let state = self.state();
-        if key.seal(&state) == found { Seal::Fits } else { Seal::Broken }
+        if key.seal(&state) != found {
+            return Seal::Broken;
+        }
+        // The digest is the one of the text that harness wrote.
+        self.indent = Indent::Ours;
+        Seal::Fits
     }
 
     /// Returns the root object without its seal, on one line.
@@ -203,7 +180,7 @@ impl Document {
     }
 
     pub(super) fn rows(&self) -> impl Iterator<Item = (&TaskId, &str)> {
-        self.tasks.iter().map(|(id, kept)| (id, kept.text.json()))
+        self.tasks.iter().map(|(id, row)| (id, row.json(&self.source)))
     }
 
     /// Renders the whole file. Only the head is taken from `ledger`; the tasks are already here.
@@ -214,39 +191,59 @@ impl Document {
 
     /// Returns the whole file in the form that [`settle`](Self::settle) left.
     pub fn text(&self) -> String {
-        let size: usize = self.tasks.values().map(|t| t.text.json().len() + 8).sum();
-        let mut out = String::with_capacity(size + 4096);
-        out.push('{');
+        self.pieces().concat()
+    }
+
+    /// Returns the pieces that make up [`text`](Self::text). The tasks between two changed ones are
+    /// one piece of the source, so that a write does not copy the whole file once more.
+    pub fn pieces(&self) -> Vec<Cow<'_, str>> {
+        let mut pieces = Vec::new();
+        let mut head = String::from("{");
         for (n, (key, value)) in self.fields.iter().enumerate() {
-            out.push_str(if n == 0 { "\n  " } else { ",\n  " });
-            out.push_str(&Value::from(key).to_string());
-            out.push_str(": ");
+            head.push_str(if n == 0 { "\n  " } else { ",\n  " });
+            head.push_str(&Value::from(key).to_string());
+            head.push_str(": ");
             if key == "tasks" {
-                self.render_tasks(&mut out);
+                pieces.push(Cow::Owned(std::mem::take(&mut head)));
+                self.task_pieces(&mut pieces);
             } else {
-                pretty(value, 1, &mut out);
+                pretty(value, 1, &mut head);
             }
         }
-        out.push_str("\n}\n");
-        out
+        head.push_str("\n}\n");
+        pieces.push(Cow::Owned(head));
+        pieces
     }
 
     /// Returns the text of one task in the file.
     pub fn task(&self, id: &TaskId) -> Option<Cow<'_, str>> {
-        self.tasks.get(id).map(|t| Cow::Borrowed(t.text.json()))
+        self.tasks.get(id).map(|row| Cow::Borrowed(row.json(&self.source)))
     }
 
-    fn render_tasks(&self, out: &mut String) {
+    fn task_pieces<'a>(&'a self, pieces: &mut Vec<Cow<'a, str>>) {
         if self.tasks.is_empty() {
-            out.push_str("[]");
+            pieces.push("[]".into());
             return;
         }
-        out.push('[');
-        for (n, kept) in self.tasks.values().enumerate() {
-            out.push_str(if n == 0 { "\n    " } else { ",\n    " });
-            out.push_str(kept.text.json());
+        pieces.push("[".into());
+        let mut whole: Option<Range<usize>> = None;
+        for (n, row) in self.tasks.values().enumerate() {
+            let lead = if n == 0 { "\n    " } else { ",\n    " };
+            if let (Some(whole), Some(range)) = (&mut whole, row.range())
+                && self.source.get(whole.end..range.start) == Some(lead)
+            {
+                whole.end = range.end;
+                continue;
+            }
+            pieces.extend(whole.take().map(|range| Cow::Borrowed(&self.source[range])));
+            pieces.push(lead.into());
+            match row.range() {
+                Some(range) => whole = Some(range),
+                None => pieces.push(row.json(&self.source).into()),
+            }
         }
-        out.push_str("\n  ]");
+        pieces.extend(whole.map(|range| Cow::Borrowed(&self.source[range])));
+        pieces.push("\n  ]".into());
     }
 }
 

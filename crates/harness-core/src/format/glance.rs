@@ -46,6 +46,8 @@ pub struct TaskGlance<'a> {
     pub attempts: u32,
     /// The number of attempts after which the task has failed for good.
     pub max_attempts: u32,
+    /// `true` if the task has a check.
+    pub checked: bool,
     /// The claim of a task in progress. It is boxed because few tasks have one, so that rows stay
     /// small.
     pub claim: Option<Box<ClaimGlance<'a>>>,
@@ -60,6 +62,10 @@ pub struct ClaimGlance<'a> {
     pub lease_expires_at: Option<Timestamp>,
     /// The claim counter when they took it.
     pub epoch: Option<Epoch>,
+    /// The time of the claim.
+    pub claimed_at: Option<Timestamp>,
+    /// The work tree in which the worker works.
+    pub worktree: Option<Cow<'a, str>>,
 }
 
 /// Reads the displayed part of a ledger. The errors are those of
@@ -135,6 +141,7 @@ impl<'a> From<DiskTask<'a>> for Row<'a> {
         let mut errors = d.error_log.iter().flatten();
         let mut depends_on_failed = || errors.any(|e| error_text::category(&e.0) == dependency);
         let spent = attempts >= max_attempts;
+        let checked = d.has_check();
         Self {
             failed_for_good: status == Status::Failed && (spent || depends_on_failed()),
             checkpoints: d.checkpoints.as_ref().map_or(0, Vec::len),
@@ -146,10 +153,15 @@ impl<'a> From<DiskTask<'a>> for Row<'a> {
                 blocked: false,
                 attempts,
                 max_attempts,
+                checked,
                 claim: (status == Status::InProgress).then(|| {
-                    let (lease_expires_at, epoch) = (d.lease_expires_at, d.epoch);
-                    let claimed_by = d.claimed_by.map(|by| by.0);
-                    Box::new(ClaimGlance { claimed_by, lease_expires_at, epoch })
+                    Box::new(ClaimGlance {
+                        claimed_by: d.claimed_by.map(|by| by.0),
+                        lease_expires_at: d.lease_expires_at,
+                        epoch: d.epoch,
+                        claimed_at: d.claimed_at,
+                        worktree: d.worktree.map(|path| path.0),
+                    })
                 }),
             },
         }

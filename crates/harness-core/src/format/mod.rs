@@ -16,6 +16,7 @@ mod object;
 mod patch;
 mod pretty;
 mod read;
+mod row_text;
 mod state;
 
 #[doc(hidden)]
@@ -23,6 +24,8 @@ pub use document::Document;
 #[doc(hidden)]
 pub use glance::{ClaimGlance, Glance, TaskGlance, glance};
 pub use read::{FormatError, read, read_ledger};
+#[doc(hidden)]
+pub use read::{Unreadable, read_owned};
 #[doc(hidden)]
 pub use state::{Key, Seal, State};
 

@@ -29,12 +29,16 @@ pub(super) fn head(root: &mut Object, head: &Head) {
         config.put("concurrency_mode", head.session_config.concurrency_mode.name());
         config.put("max_tasks_per_session", head.session_config.max_tasks_per_session);
         config.put("max_sessions", head.session_config.max_sessions);
+        config.ours("target_branch", head.session_config.target_branch.as_ref());
+        config.ours("landed_branch", head.session_config.landed_branch.as_ref());
     });
     if root.get("tasks").is_none() {
         root.put("tasks", ());
     }
     root.put("session_count", head.session_count);
+    root.ours("session_claims", (head.session_claims > 0).then_some(head.session_claims));
     root.put("last_session", head.last_session);
+    root.ours("paused_at", head.paused_at);
     root.ours("epoch", (head.epoch.0 > 0).then_some(head.epoch));
     root.ours("goal", head.goal.as_ref());
     phases(root, &head.phases);
@@ -68,11 +72,15 @@ fn phases(root: &mut Object, phases: &[Phase]) {
                 fields.put("command", &gate.command);
                 fields.ours("timeout_seconds", gate.timeout_seconds);
             });
+        } else if object.get("gate").is_some_and(|gate| gate != "null") {
+            object.remove("gate");
         }
         if phase.approve || object.get("approve").is_some() {
             object.put("approve", phase.approve);
         }
         object.ours("passed_at", phase.passed_at);
+        object.ours("claimed_by", phase.held.as_ref().map(|held| &held.by));
+        object.ours("lease_expires_at", phase.held.as_ref().map(|held| held.until));
         object
     };
     let patched: Vec<Object> = phases.iter().enumerate().map(object).collect();
@@ -96,6 +104,7 @@ fn landing(root: &mut Object, entries: &[LandingEntry]) {
         object.ours("onto", entry.onto.as_ref());
         object.ours("commit", entry.commit.as_ref());
         object.ours("green", entry.green);
+        object.ours("renewed_at", entry.renewed_at);
         object
     };
     let patched: Vec<Object> = entries.iter().map(object).collect();
@@ -125,8 +134,14 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     checkpoints(o, &task.checkpoints);
     state_fields(o, task, before);
     o.ours("instructions", task.instructions.as_ref());
+    if task.protected != o.read::<Vec<String>>("protected").unwrap_or_default() {
+        o.ours("protected", (!task.protected.is_empty()).then_some(&task.protected));
+    }
     if task.requires != o.read::<Vec<String>>("requires").unwrap_or_default() {
         o.ours("requires", (!task.requires.is_empty()).then_some(&task.requires));
+    }
+    if task.conflicts != o.read::<Vec<String>>("conflicts").unwrap_or_default() {
+        o.ours("conflicts", (!task.conflicts.is_empty()).then_some(&task.conflicts));
     }
     source(o, task.source.as_deref());
     o.ours("role", task.role.as_ref());

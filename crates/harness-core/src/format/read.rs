@@ -1,6 +1,8 @@
 //! Parses bytes into a ledger, or into an error that names the task and the field.
 
-use indexmap::IndexMap;
+use std::{ops::Range, sync::Arc};
+
+use indexmap::map::Entry;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
@@ -8,11 +10,11 @@ use super::{
     Document, FILE_NAME,
     disk::{DiskHead, DiskTask},
     object::Object,
+    pretty::field_at,
 };
 use crate::{
-    TaskId,
     ledger::{DuplicateTask, Head, Ledger, VERSION},
-    task::Task,
+    task::{Task, TaskHash, TaskMap},
 };
 
 /// The reason why bytes are not a ledger.
@@ -46,25 +48,127 @@ impl FormatError {
     }
 }
 
-/// Parses the ledger and the text that a later write starts from.
-pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
-    careful(utf8(bytes)?)
+/// Bytes that are not a ledger.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The reason.
+    pub error: FormatError,
+    /// The bytes.
+    pub bytes: Vec<u8>,
 }
 
-fn careful(text: &str) -> Result<(Ledger, Document), FormatError> {
+/// Parses the ledger and the text that a later write starts from.
+pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
+    read_owned(bytes.to_vec()).map_err(|unreadable| unreadable.error)
+}
+
+/// Does the same without a copy of the file. The document keeps the bytes.
+pub fn read_owned(bytes: Vec<u8>) -> Result<(Ledger, Document), Unreadable> {
+    let source = match String::from_utf8(bytes) {
+        Ok(text) => Arc::new(text),
+        Err(e) => {
+            let error = FormatError::Corrupt(e.utf8_error().to_string());
+            return Err(Unreadable { error, bytes: e.into_bytes() });
+        }
+    };
+    let parts = match swift(without_mark(&source)) {
+        Some(parts) => Ok(parts),
+        // The swift pass failed. The careful one finds the place of the error.
+        None => careful(without_mark(&source)),
+    };
+    match parts {
+        Ok(parts) => Ok(parts.over(source)),
+        Err(error) => {
+            let bytes = Arc::try_unwrap(source).unwrap_or_else(|shared| (*shared).clone());
+            Err(Unreadable { error, bytes: bytes.into_bytes() })
+        }
+    }
+}
+
+/// The parts of a ledger, and the ranges of its tasks in the text.
+struct Parts {
+    fields: Object,
+    head: Head,
+    tasks: TaskMap<Task>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Parts {
+    /// Builds the ledger and its text, which ends with the text that the parts were read from.
+    fn over(self, source: Arc<String>) -> (Ledger, Document) {
+        let mark = source.len() - without_mark(&source).len();
+        let texts = self.tasks.keys().cloned().zip(self.ranges);
+        let texts = texts.map(|(id, range)| (id, range.start + mark..range.end + mark));
+        let document = Document::read(self.fields, Arc::clone(&source), texts);
+        (Ledger::of(self.head, self.tasks), document)
+    }
+}
+
+/// Parses each task where it stands, in one pass over the text. Returns `None` if anything is not as
+/// it should be.
+fn swift(text: &str) -> Option<Parts> {
+    let list = field_at(text, "tasks")?;
+    let mut rest = text[list..].trim_start_matches(SPACE).strip_prefix('[')?;
+    let (mut tasks, mut ranges) = (TaskMap::default(), Vec::new());
+    rest = rest.trim_start_matches(SPACE);
+    if !rest.starts_with(']') {
+        loop {
+            let start = text.len() - rest.len();
+            let mut read = serde_json::Deserializer::from_str(rest).into_iter::<DiskTask<'_>>();
+            let task = Task::from(read.next()?.ok()?);
+            let end = start + read.byte_offset();
+            match tasks.entry(task.id.clone()) {
+                Entry::Vacant(place) => _ = place.insert(task),
+                Entry::Occupied(_) => return None,
+            }
+            ranges.push(start..end);
+            rest = text[end..].trim_start_matches(SPACE);
+            match rest.strip_prefix(',') {
+                Some(more) => rest = more.trim_start_matches(SPACE),
+                None => break,
+            }
+        }
+    }
+    let after = rest.strip_prefix(']')?;
+    let root = [&text[..list], "null", after].concat();
+    let Top { fields, tasks: () } = serde_json::from_str(&root).ok()?;
+    let head = head(&fields).ok()?;
+    Some(Parts { fields, head, tasks, ranges })
+}
+
+/// The characters that JSON allows between its parts.
+const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+
+fn careful(text: &str) -> Result<Parts, FormatError> {
     let top: Top<Vec<&RawValue>> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
     let rows: Vec<&str> = top.tasks.iter().map(|raw| raw.get()).collect();
-    assemble(top.fields, &rows)
+    let start = |row: &&str| row.as_ptr().addr() - text.as_ptr().addr();
+    let ranges = rows.iter().map(|row| start(row)..start(row) + row.len()).collect();
+    parts(top.fields, &rows, ranges)
+}
+
+/// Parses the texts of the tasks, which have these ranges.
+fn parts(fields: Object, rows: &[&str], ranges: Vec<Range<usize>>) -> Result<Parts, FormatError> {
+    let head = head(&fields)?;
+    let mut tasks = TaskMap::with_capacity_and_hasher(rows.len(), TaskHash::default());
+    for (n, row) in rows.iter().enumerate() {
+        let task = task(n, row)?;
+        if let Some(earlier) = tasks.insert(task.id.clone(), task) {
+            return Err(FormatError::shape("", DuplicateTask(earlier.id)));
+        }
+    }
+    Ok(Parts { fields, head, tasks, ranges })
 }
 
 /// Builds the ledger from a root object and the texts of its tasks.
 pub(super) fn assemble(fields: Object, rows: &[&str]) -> Result<(Ledger, Document), FormatError> {
-    let head = head(&fields)?;
-    let tasks = rows.iter().enumerate().map(|(n, row)| task(n, row)).collect::<Result<_, _>>()?;
-    let ledger = Ledger::new(head, tasks).map_err(|e| FormatError::shape("", e))?;
-    let texts = ledger.tasks().zip(rows).map(|(t, row)| (t.id.clone(), *row));
-    let document = Document::read(fields, texts);
-    Ok((ledger, document))
+    let mut end = 0;
+    let range = |row: &&str| {
+        end += row.len();
+        end - row.len()..end
+    };
+    let ranges = rows.iter().map(range).collect();
+    Ok(parts(fields, rows, ranges)?.over(Arc::new(rows.concat())))
 }
 
 /// Parses the ledger alone, in one pass, for callers that only read.
@@ -89,8 +193,12 @@ pub(super) fn quick<'a, T: Deserialize<'a>>(text: &'a str) -> Result<(Head, T), 
 
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))?;
-    // Some editors start a file with a byte order mark. This must not cost the person their edit.
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+    Ok(without_mark(text))
+}
+
+/// Some editors start a file with a byte order mark. This must not cost the person their edit.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn head(fields: &Object) -> Result<Head, FormatError> {
@@ -172,7 +280,7 @@ struct Top<T> {
 
 /// Collects the tasks directly in their final map. Tasks are large, and moving all of them is
 /// measurable.
-struct ById(IndexMap<TaskId, Task>);
+struct ById(TaskMap<Task>);
 
 impl<'de> Deserialize<'de> for ById {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
@@ -185,7 +293,7 @@ impl<'de> Deserialize<'de> for ById {
             }
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<ById, A::Error> {
-                let mut tasks = IndexMap::new();
+                let mut tasks = TaskMap::default();
                 while let Some(task) = list.next_element::<DiskTask<'_>>()? {
                     let task = Task::from(task);
                     if let Some(earlier) = tasks.insert(task.id.clone(), task) {

@@ -27,9 +27,11 @@ fn claim() -> Command {
         worker: WorkerId::parse("w").unwrap(),
         via: Via::Client,
         role: None,
+        labels: Vec::new(),
         choice: ClaimChoice::Next,
         lease_seconds: 600,
         place: Place::default(),
+        parallel: None,
     })
 }
 
@@ -341,4 +343,36 @@ fn a_byte_order_mark_is_no_damage() {
     let (ledger, mut document) = read(format!("\u{feff}{FOREIGN}").as_bytes()).unwrap();
     assert_eq!(ledger.len(), 2);
     assert!(document.render(&ledger).starts_with('{'));
+}
+
+#[test]
+fn a_write_copies_the_tasks_between_two_changed_ones_at_once() {
+    let row = |n: usize| format!(r#"{{"id": "t{n}", "title": "T", "depends_on": []}}"#);
+    let rows: Vec<String> = (0..100).map(row).collect();
+    let text = format!(r#"{{"version": 2, "tasks": [{}]}}"#, rows.join(","));
+    let (ledger, mut document) = read(text.as_bytes()).unwrap();
+    let ours = document.render(&ledger);
+    let (mut ledger, mut document) = read(ours.as_bytes()).unwrap();
+    let text = apply(&mut ledger, &mut document, &claim());
+    let pieces = document.pieces();
+    assert!(pieces.len() < 10, "{pieces:?}");
+    assert_eq!(pieces.concat(), text);
+    let (again, mut document) = read(text.as_bytes()).unwrap();
+    assert_eq!(document.render(&again), text);
+    let ids = |ledger: &Ledger| ledger.tasks().map(|task| task.id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&again), ids(&ledger));
+}
+
+#[test]
+fn a_file_of_ours_that_was_only_respaced_between_its_tasks_keeps_its_seal_and_gets_our_form() {
+    let key = Key::new([7; 32]);
+    let (mut ledger, mut document) = read(FOREIGN.as_bytes()).unwrap();
+    apply(&mut ledger, &mut document, &claim());
+    document.settle(&ledger, 1, Some(&key));
+    let ours = document.text();
+    let respaced = ours.replacen("    },\n    {", "    }\n\n ,  {", 1);
+    assert_ne!(respaced, ours);
+    let (ledger, mut document) = read(respaced.as_bytes()).unwrap();
+    assert_eq!(document.seal(&key), Seal::Fits);
+    assert_eq!(document.render(&ledger), ours);
 }

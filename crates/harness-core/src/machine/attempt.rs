@@ -18,6 +18,7 @@ pub use terms::{AttemptEnd, Effect, Ended, Entry};
 use super::{
     Input, Machine, Next,
     judge::Judge,
+    land::Land,
     recovery::{Action, CommitWhen},
 };
 use crate::{
@@ -40,6 +41,7 @@ enum State {
     },
     Working,
     Judging,
+    Landing,
     Intending,
     Undoing,
     CleaningUp,
@@ -75,8 +77,16 @@ pub struct Attempt {
     baseline_first: bool,
     baseline: Option<Baseline>,
     judging: Judge,
+    rules: Rules,
+    /// The number of results that prepare at the same time, if results land in a line.
+    preparing: Option<usize>,
+    landing: Option<Box<Land>>,
     /// The time of the last step.
     now: Timestamp,
+    /// The number of ticks from one renewal to the next, outside of the line.
+    renews_every: u32,
+    /// The number of ticks since the last renewal.
+    ticks: u32,
 }
 
 type Step = Next<Effect, AttemptEnd>;
@@ -104,7 +114,12 @@ impl Attempt {
             baseline_first: false,
             baseline: None,
             judging: Judge::of_attempt(judged, by, lease_seconds, Rules::default()),
+            rules: Rules::default(),
+            preparing: None,
+            landing: None,
             now: Timestamp::default(),
+            renews_every: 1,
+            ticks: 0,
         }
     }
 
@@ -154,7 +169,8 @@ impl Attempt {
     fn intend(&mut self, category: Category, message: String) -> Step {
         self.verdict = Some((category, message.clone()));
         let intent = Intent::Rollback { category, message };
-        let command = Intend { holder: self.holder.clone(), intent };
+        let command =
+            Intend { holder: self.holder.clone(), intent, check: None, files: Vec::new() };
         self.commit(State::Intending, Command::Intend(command))
     }
 
@@ -221,6 +237,7 @@ impl Attempt {
             (State::Baselining, Ended::Based(verdict)) => self.based(&verdict),
             (State::Working, Ended::Worked(end)) => self.worked(end),
             (State::Judging, Ended::Judged(ended)) => self.through(Input::Ended(ended)),
+            (State::Landing, Ended::Landing(report)) => self.land(Input::Ended(*report)),
             (State::Undoing, Ended::Undone { base, put_back, remark }) => {
                 self.undone(base, &put_back, remark)
             }
@@ -298,6 +315,7 @@ impl Attempt {
         match self.state {
             _ if self.interrupts > 1 => Next::Done(AttemptEnd::Left(Stop::interrupted())),
             State::Judging => self.through(Input::Interrupt),
+            State::Landing => self.land(Input::Interrupt),
             State::Working | State::Baselining => Next::Cancel(StoppedBy::User),
             // An operation of git is short, so it is finished.
             _ => Next::Wait,
@@ -330,10 +348,20 @@ impl Attempt {
         })))
     }
 
+    /// Counts a tick. Ticks come more often than renewals if results land in a line.
+    fn renewal_is_due(&mut self) -> bool {
+        self.ticks += 1;
+        let due = self.ticks >= self.renews_every;
+        if due {
+            self.ticks = 0;
+        }
+        due
+    }
+
     fn renew(&mut self) -> Step {
         self.aside = true;
         let (holder, lease_seconds) = (self.holder.clone(), self.lease_seconds);
-        Next::Commit(Box::new(Command::Renew(Renew { holder, lease_seconds })))
+        Next::Commit(Box::new(Command::Renew(Renew::new(holder, lease_seconds))))
     }
 }
 
@@ -345,6 +373,7 @@ impl Machine for Attempt {
     fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
         self.now = now;
         let judging = self.state == State::Judging;
+        let landing = self.state == State::Landing;
         match input {
             Input::Begin => match self.state.clone() {
                 State::Begun(entry) => self.begin(&entry),
@@ -353,8 +382,13 @@ impl Machine for Attempt {
             Input::Ended(ended) => self.ended(ended),
             Input::Committed(reply) if judging => self.through(Input::Committed(reply)),
             Input::Refused(refusal) if judging => self.through(Input::Refused(refusal)),
+            Input::Tick if !landing && !self.renewal_is_due() => Next::Wait,
             Input::Tick if judging => self.through(Input::Tick),
-            Input::Told(_) if judging => Next::Wait,
+            Input::Told(_) if judging || landing => Next::Wait,
+            Input::Allowed(_) => Next::Wait,
+            Input::Committed(reply) if landing => self.land(Input::Committed(reply)),
+            Input::Refused(refusal) if landing => self.land(Input::Refused(refusal)),
+            Input::Tick if landing => self.land(Input::Tick),
             Input::Committed(reply) => self.committed(&reply),
             Input::Refused(refusal) => self.refused(&refusal),
             // A claim that is known to be lost cannot be renewed.

@@ -131,8 +131,9 @@ impl Gate {
     }
 
     fn pass(&mut self) -> Step {
-        let (phase, by) = (self.phase.name.clone(), self.by.take());
-        self.commit(State::Passing, Command::PassGate(PassGate { phase, by }))
+        let Phase { name: phase, gate, approve: asked, .. } = self.phase.clone();
+        let pass = PassGate { phase, gate, asked, by: self.by.take() };
+        self.commit(State::Passing, Command::PassGate(pass))
     }
 
     fn close(&mut self, why: String, output: String) -> Step {
@@ -198,12 +199,12 @@ impl Machine for Gate {
             Input::Begin => self.begin(),
             Input::Ended(ended) => self.ended(ended),
             Input::Committed(_) => self.committed(),
-            // The phase is no longer in the ledger, or another process drives the run.
+            // The phase is no longer in the ledger or was changed, or another process drives the run.
             Input::Refused(why) => {
                 Next::Done(GateEnd::Closed { why: why.to_string(), output: String::new() })
             }
             Input::Interrupt => Next::Cancel(StoppedBy::User),
-            Input::Told(_) | Input::Tick => Next::Wait,
+            Input::Told(_) | Input::Tick | Input::Allowed(_) => Next::Wait,
         }
     }
 }

@@ -20,6 +20,12 @@ impl Halt {
         self.out_of_time |= self.until.is_some_and(|until| until <= now);
     }
 
+    /// Replaces the end of the time, whether or not the old one has passed.
+    pub(super) fn extend(&mut self, until: Option<Timestamp>, now: Timestamp) {
+        *self = Self { until, out_of_time: false, ..self.clone() };
+        self.note_time(now);
+    }
+
     pub(super) fn interrupt(&mut self) {
         self.interrupted = true;
     }

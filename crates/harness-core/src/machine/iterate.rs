@@ -27,7 +27,7 @@ use crate::{
     agent::{AgentEvent, End, KeptContext, StoppedBy, Usage},
     command::{Note, OfRun, RunStep},
     ledger::Phase,
-    run::{Ending, Owner, StopReason},
+    run::{Allowance, Ending, Owner, StopReason},
     stop::Stop,
 };
 use limits::Agents;
@@ -88,6 +88,8 @@ pub struct Iterate {
     used_tool: bool,
     /// `true` if the current execution continues a kept context and has produced nothing yet.
     takes_up: bool,
+    /// `true` if the budget was changed since the current execution began.
+    allowed_anew: bool,
     /// `true` if the agent gave the promise by another way than its final text.
     promised: bool,
     /// The start of the current execution.
@@ -134,6 +136,7 @@ impl Iterate {
             nudged: None,
             used_tool: false,
             takes_up: false,
+            allowed_anew: false,
             promised: false,
             started: Timestamp::default(),
             context: None,
@@ -222,6 +225,7 @@ impl Iterate {
             self.context = None;
         }
         (self.started, self.used_tool, self.promised) = (now, false, false);
+        self.allowed_anew = false;
         self.takes_up = self.context.is_some();
         let turn = Turn {
             number: self.number,
@@ -340,6 +344,17 @@ impl Iterate {
         }
     }
 
+    /// A new budget holds at once. An agent at work is stopped where it is spent already, and a sleep
+    /// ends with the time of the run.
+    fn allowed(&mut self, now: Timestamp, allowance: Allowance) -> Step {
+        self.allowed_anew |= self.purse.allow(allowance);
+        let over = self.purse.used_up(now).is_some();
+        match self.state {
+            State::Working | State::Sleeping(_) if over => Next::Cancel(StoppedBy::Budget),
+            _ => Next::Wait,
+        }
+    }
+
     fn aside(&mut self, step: RunStep) -> Step {
         self.aside = true;
         Next::Commit(Box::new(self.of_run(step)))
@@ -399,6 +414,7 @@ impl Machine for Iterate {
             Input::Tick => Next::Wait,
             Input::Told(event) => self.agent_event(event),
             Input::Interrupt => self.interrupted(),
+            Input::Allowed(allowance) => self.allowed(now, allowance),
         }
     }
 }

@@ -32,7 +32,7 @@ use tree::{Settling, Then};
 
 use super::{Input, Machine, Next};
 use crate::{
-    Command, CommitId, Epoch, Holder, Refusal, Task, Timestamp, TreeId,
+    Command, CommitId, Epoch, Holder, Receipt, Refusal, Task, Timestamp, TreeId,
     agent::StoppedBy,
     check::Baseline,
     command::{Authority, Raise, Renew, Unchecked},
@@ -48,6 +48,8 @@ pub enum JudgeEnd {
         /// The commit that holds the work; `None` without git.
         commit: Option<CommitId>,
     },
+    /// The check passed. The result has to land before it is completed.
+    Green(Box<Receipt>),
     /// The task is not completed, and nothing is recorded.
     Found(Finding),
     /// The ledger refuses the completion, or the holder has lost the claim.
@@ -87,6 +89,15 @@ enum Keeper {
     Worker,
 }
 
+/// What follows a passed check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// The completion is recorded.
+    Complete,
+    /// The result lands first.
+    Land,
+}
+
 /// The machine that judges one task.
 pub struct Judge {
     task: Task,
@@ -96,6 +107,7 @@ pub struct Judge {
     lease_seconds: u64,
     rules: Rules,
     keeper: Keeper,
+    ending: Ending,
     work: ClientWork,
     /// `true` if the holder has the claim, so that there is a lease to renew.
     held: bool,
@@ -122,6 +134,8 @@ pub struct Judge {
     baseline: Option<Baseline>,
     /// The protected files among those that differ from the claim, once they were listed.
     touched: Option<Vec<String>>,
+    /// The tests among those files.
+    tests: Vec<String>,
     check: Option<CheckRecord>,
     /// `true` if the check changed files of the tree that it judged.
     changed_once: bool,
@@ -154,6 +168,7 @@ impl Judge {
             unchecked: Unchecked::Forbidden,
             lease_seconds,
             keeper: Keeper::Harness,
+            ending: Ending::Complete,
             work: ClientWork::Left,
             held: true,
             epoch: task.epoch.unwrap_or_default(),
@@ -177,6 +192,7 @@ impl Judge {
             reported: Vec::new(),
             set_backs: 0,
             sights: Vec::new(),
+            tests: Vec::new(),
             tree: None,
             flags: task.flags.clone(),
             rules,
@@ -188,6 +204,11 @@ impl Judge {
     /// Commits before the check. It is for work that already has commits.
     pub fn keep_first(&mut self) {
         self.keep_first = true;
+    }
+
+    /// Ends with [`JudgeEnd::Green`] instead of a completion.
+    pub fn before_landing(&mut self) {
+        self.ending = Ending::Land;
     }
 
     /// Sets the result of the check before any work.
@@ -364,7 +385,7 @@ impl Judge {
         }
         self.aside = true;
         let (holder, lease_seconds) = (self.holder.clone(), self.lease_seconds);
-        Next::Commit(Box::new(Command::Renew(Renew { holder, lease_seconds })))
+        Next::Commit(Box::new(Command::Renew(Renew::new(holder, lease_seconds))))
     }
 }
 
@@ -382,7 +403,7 @@ impl Machine for Judge {
             Input::Refused(refusal) => self.refused(refusal),
             Input::Tick => self.renew(),
             Input::Interrupt => self.interrupted(),
-            Input::Told(_) => Next::Wait,
+            Input::Told(_) | Input::Allowed(_) => Next::Wait,
         }
     }
 }

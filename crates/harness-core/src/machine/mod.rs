@@ -14,6 +14,8 @@ pub mod iterate;
 #[doc(hidden)]
 pub mod judge;
 #[doc(hidden)]
+pub mod land;
+#[doc(hidden)]
 pub mod recovery;
 pub mod scope;
 #[doc(hidden)]
@@ -24,6 +26,7 @@ pub mod worker;
 use crate::{
     Command, Refusal, Reply, Timestamp,
     agent::{AgentEvent, StoppedBy},
+    run::Allowance,
 };
 
 /// Decides the next step, one input at a time. It is pure: the same inputs at the same times give
@@ -63,6 +66,8 @@ pub enum Input<T> {
     Tick,
     /// A user or a program asked for a stop.
     Interrupt,
+    /// The budget of the run was changed.
+    Allowed(Allowance),
 }
 
 /// The next step.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Ledger, Task, TaskId, command::ClaimChoice, ledger::Phase, standing::Standing, task::Status,
+    Ledger, Task, TaskId, command::ClaimChoice, ledger::Phase, line, select::Applicant,
+    standing::Standing, task::Status,
 };
 
 /// The tasks that a run works on.
@@ -25,13 +26,27 @@ impl TaskScope {
         }
     }
 
-    /// The next task, those without a check last.
-    pub fn next<'l>(&'l self, ledger: &'l Ledger) -> Option<&'l Task> {
+    /// The next task for a worker, those without a check last.
+    pub fn next<'l>(&'l self, ledger: &'l Ledger, of: Applicant<'_>) -> Option<&'l Task> {
         let next = match self {
-            Self::Ledger => ledger.selection().next_of_run(None),
-            Self::Tasks(chosen) => ledger.selection().next_among(chosen),
+            Self::Ledger => ledger.selection().next_of_run(of),
+            Self::Tasks(chosen) => ledger.selection().next_among(chosen, of),
         };
         next.and_then(|id| ledger.task(id))
+    }
+
+    /// The next task for one of several workers: one that waits for the reservation of another is
+    /// left out.
+    pub fn next_free<'l>(&'l self, ledger: &'l Ledger, of: Applicant<'_>) -> Option<&'l Task> {
+        let next = self.next(ledger, of)?;
+        if line::waits_for_reservation(ledger, next).is_none() {
+            return Some(next);
+        }
+        let queue = ledger.selection().queue(of).into_iter().filter_map(|id| ledger.task(id));
+        let mut free = queue.filter(|task| {
+            self.contains(&task.id) && line::waits_for_reservation(ledger, task).is_none()
+        });
+        free.find(|task| task.check().is_some())
     }
 
     /// The phase whose gate the run has to try.
@@ -56,9 +71,10 @@ impl TaskScope {
     }
 
     /// What the unfinished tasks among the chosen ones wait for, as a text for people. `None` if the run
-    /// can finish without other tasks, or works on all of them.
-    pub fn waiting(&self, ledger: &Ledger) -> Option<String> {
-        let Self::Tasks(chosen) = self else { return None };
+    /// can finish without other tasks. Of a run over all tasks, it names those that require a label
+    /// that the worker does not have.
+    pub fn waiting(&self, ledger: &Ledger, of: Applicant<'_>) -> Option<String> {
+        let Self::Tasks(chosen) = self else { return out_of_reach(ledger, of) };
         let left = chosen.iter().filter_map(|id| ledger.task(id)).filter(|task| task.unfinished());
         let left: Vec<_> =
             left.map(|task| format!("{} {}", task.id, Standing::of(ledger, task))).collect();
@@ -72,4 +88,25 @@ impl TaskScope {
             Self::Tasks(_) => ledger.tasks().any(Task::unfinished),
         }
     }
+}
+
+/// The number of tasks that a text for people names.
+const NAMED: usize = 5;
+
+/// Names the tasks that only wait for a worker with other labels.
+fn out_of_reach(ledger: &Ledger, of: Applicant<'_>) -> Option<String> {
+    let ready = ledger.selection().queue(Applicant::ANYBODY);
+    let ready = ready.into_iter().filter_map(|id| ledger.task(id));
+    let mut beyond = ready.filter(|task| !task.requires.is_empty() && !of.suits(task));
+    let named: Vec<String> = beyond
+        .by_ref()
+        .take(NAMED)
+        .map(|task| format!("{} requires {}", task.id, task.requires.join(", ")))
+        .collect();
+    let more = match beyond.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty())
+        .then(|| format!("no worker of this run has the labels: {}{more}", named.join("; ")))
 }

@@ -5,104 +5,28 @@
 //! prepares.
 
 mod survey;
+mod terms;
 
 pub use survey::{Alerts, Interrupted, Survey};
+pub use terms::{
+    Crew, CrewMember, Gathered, Prepared, SessionEffect, SessionReport, SessionTerms, WhenFull,
+};
 
 use super::{
     Input, Machine, Next,
     attempt::{self, AttemptEnd},
     halt::Halt,
     recovery::{self, Action},
-    scope::TaskScope,
-    worker::{WorkerEnd, WorkerStop, WorkerTerms, environment_problem, lost_claim},
+    worker::{ParallelWork, WorkerEnd, WorkerStop, WorkerTerms, environment_problem, lost_claim},
 };
 use crate::{
     Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
-    command::{Adopt, BeginSession, EndSession, Note, OfRun},
+    command::{Adopt, BeginSession, Divert, EndSession, Note, SetMode, SetTarget},
+    ledger::ConcurrencyMode,
     run::StopReason,
     stop::{Stop, StopDetail},
     task::Intent,
 };
-
-/// The start conditions of a session.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionTerms {
-    /// The worker in whose name tasks are claimed and adopted.
-    pub worker: WorkerId,
-    /// The tasks that it works on. What an earlier session left is recovered all the same.
-    pub scope: TaskScope,
-    /// The pid of the process, for the log.
-    pub pid: u32,
-    /// The duration of a claim without a renewal.
-    pub lease_seconds: u64,
-    /// The limit of attempts in one session, without recovered ones; zero or less is no limit.
-    pub max_tasks: i64,
-    /// The limit of sessions of the ledger, which overrides the ledger's own.
-    pub max_sessions: Option<i64>,
-    /// The action at `max_tasks`.
-    pub when_full: WhenFull,
-    /// The end of the run's time. Nothing is begun after that, and no gate continues.
-    pub until: Option<Timestamp>,
-    /// The command that each tick commits, so that the driver keeps the row of the run.
-    pub heartbeat: Option<OfRun>,
-}
-
-/// The action when a session has reached its limit of tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhenFull {
-    /// The next session begins.
-    Continue,
-    /// The run is over, even if tasks are left.
-    Stop,
-}
-
-/// The effects of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionEffect {
-    /// Surveys the tree, the claims of clients and interrupted attempts.
-    Survey,
-    /// Runs the init script, if there is one.
-    Prepare,
-    /// Completes an interrupted attempt, by the machine of attempts.
-    Recover {
-        /// The task as it was adopted.
-        task: Box<Task>,
-        /// The holder of the claim, which every command of the attempt names.
-        holder: Holder,
-        /// The step at which it is resumed.
-        entry: attempt::Entry,
-    },
-    /// Lets a worker work, by the machine of that name.
-    Work(WorkerTerms),
-    /// Removes the marker, because nothing is left to do for these tasks, unless other tasks are left.
-    Close(TaskScope),
-}
-
-/// The result of an effect of a session.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SessionReport {
-    /// The survey before anything was changed.
-    Surveyed(Survey),
-    /// The result of the init script.
-    Prepared(Prepared),
-    /// The end of the recovered attempt, which is recorded already.
-    Recovered(AttemptEnd),
-    /// The worker claims nothing more.
-    Worked(WorkerEnd),
-    /// The marker is gone, or there was none. The alerts are those at the end of the session.
-    Closed(Alerts),
-}
-
-/// The result of the init script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prepared {
-    /// Nothing was run, and nothing is logged.
-    NoScript,
-    /// The script ended with exit code 0.
-    Passed,
-    /// The script failed. It is run once more, and a second failure stops the session.
-    Failed,
-}
 
 #[derive(Debug, Clone, PartialEq)]
 enum State {
@@ -123,7 +47,15 @@ enum State {
     Beginning,
     /// The reason for the stop is being written to the log.
     Complaining(Stop),
+    SettingMode,
+    /// Results of an earlier session may be beside the target still.
+    GatheringFirst,
+    EndingOldDiversion,
+    Targeting,
+    SettingTarget,
     Working,
+    Gathering(Following),
+    EndingDiversion(Following),
     Ending(Following),
     Closing,
 }
@@ -226,6 +158,8 @@ impl LedgerSession {
     fn prepare(&mut self) -> Step {
         match self.halt.stop() {
             Some(stop) => self.stop(stop),
+            // Each of several workers prepares its own tree.
+            None if self.terms.crew.is_some() && self.interrupted.is_empty() => self.recover_next(),
             None => self.start(State::Preparing { again: false }, SessionEffect::Prepare),
         }
     }
@@ -280,7 +214,9 @@ impl LedgerSession {
 
     fn recovered(&mut self, task: TaskId, end: AttemptEnd) -> Step {
         match end {
-            AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => self.recover_next(),
+            AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } | AttemptEnd::Paused => {
+                self.recover_next()
+            }
             AttemptEnd::Lost => {
                 self.alerted = true;
                 self.commit(State::Losing, lost_claim(task))
@@ -298,18 +234,54 @@ impl LedgerSession {
     }
 
     fn work(&mut self) -> Step {
-        let terms = WorkerTerms {
-            worker: self.terms.worker.clone(),
+        match &self.terms.crew {
+            None => {
+                let terms = self.worker_terms(self.terms.worker.clone(), None);
+                self.start(State::Working, SessionEffect::Work(vec![terms]))
+            }
+            // What an exclusive session left is recovered by now.
+            Some(_) => {
+                let mode = ConcurrencyMode::Concurrent;
+                self.commit(State::SettingMode, Command::SetMode(SetMode { mode }))
+            }
+        }
+    }
+
+    fn worker_terms(&self, worker: WorkerId, parallel: Option<ParallelWork>) -> WorkerTerms {
+        WorkerTerms {
+            worker,
             scope: self.terms.scope.clone(),
+            labels: self.terms.labels.clone(),
             lease_seconds: self.terms.lease_seconds,
             max_tasks: self.terms.max_tasks,
             until: self.terms.until,
             alerts: self.alerts.clone(),
+            parallel,
+        }
+    }
+
+    fn choose_target(&mut self) -> Step {
+        let wanted = self.terms.crew.as_ref().and_then(|crew| crew.target.clone());
+        self.start(State::Targeting, SessionEffect::Target { wanted })
+    }
+
+    fn work_together(&mut self) -> Step {
+        let Some(crew) = self.terms.crew.clone() else { return self.work() };
+        let member = |member: CrewMember| {
+            let parallel = ParallelWork {
+                max_sessions: self.terms.max_sessions,
+                when_full: self.terms.when_full,
+                when_idle: crew.when_idle,
+                worktree: member.worktree,
+            };
+            self.worker_terms(member.worker, Some(parallel))
         };
+        let terms = crew.members.into_iter().map(member).collect();
         self.start(State::Working, SessionEffect::Work(terms))
     }
 
-    fn worked(&mut self, end: WorkerEnd) -> Step {
+    fn worked(&mut self, ends: Vec<WorkerEnd>) -> Step {
+        let end = WorkerEnd::together(ends);
         self.alerted |= end.alerted;
         match (end.why, self.terms.when_full) {
             (WorkerStop::Stopped(stop), _) => self.stop(stop),
@@ -323,6 +295,22 @@ impl LedgerSession {
     }
 
     fn end(&mut self, following: Following) -> Step {
+        match (&self.terms.crew, &self.state) {
+            (Some(_), State::Working) => {
+                self.start(State::Gathering(following), SessionEffect::Gather)
+            }
+            _ => self.end_now(following),
+        }
+    }
+
+    fn gathered(&mut self, following: Following, gathered: Gathered) -> Step {
+        match gathered {
+            Gathered::Unchanged => self.end_now(following),
+            Gathered::Done => self.commit(State::EndingDiversion(following), back_on_target()),
+        }
+    }
+
+    fn end_now(&mut self, following: Following) -> Step {
         let pid = self.terms.pid;
         self.commit(State::Ending(following), Command::EndSession(EndSession { pid }))
     }
@@ -334,7 +322,20 @@ impl LedgerSession {
                 self.prepared(again, prepared)
             }
             (State::Recovering(task), SessionReport::Recovered(end)) => self.recovered(task, end),
-            (State::Working, SessionReport::Worked(end)) => self.worked(end),
+            (State::Targeting, SessionReport::Targeted { branch }) => {
+                self.commit(State::SettingTarget, Command::SetTarget(SetTarget { branch }))
+            }
+            (State::Targeting, SessionReport::NotTargeted { why }) => self.stop(Stop::config(why)),
+            (State::Working, SessionReport::Worked(ends)) => self.worked(ends),
+            (State::GatheringFirst, SessionReport::Gathered(Gathered::Unchanged)) => {
+                self.choose_target()
+            }
+            (State::GatheringFirst, SessionReport::Gathered(Gathered::Done)) => {
+                self.commit(State::EndingOldDiversion, back_on_target())
+            }
+            (State::Gathering(following), SessionReport::Gathered(gathered)) => {
+                self.gathered(following, gathered)
+            }
             (State::Closing, SessionReport::Closed(alerts)) => {
                 self.alerted |= alerts.grew_since(&self.alerts);
                 let complete = Stop::because(StopReason::Complete);
@@ -364,6 +365,10 @@ impl LedgerSession {
                 self.numbered = true;
                 self.prepare()
             }
+            (State::SettingMode, _) => self.start(State::GatheringFirst, SessionEffect::Gather),
+            (State::EndingOldDiversion, _) => self.choose_target(),
+            (State::SettingTarget, _) => self.work_together(),
+            (State::EndingDiversion(following), _) => self.end_now(following),
             (State::Ending(Following::NextSession), _) => self.begin(),
             (State::Ending(Following::Stop(stop)), _) if stop.reason == StopReason::Complete => {
                 self.start(State::Closing, SessionEffect::Close(self.terms.scope.clone()))
@@ -382,6 +387,10 @@ impl LedgerSession {
             (_, refusal) => self.stop(Stop::config(refusal.to_string())),
         }
     }
+}
+
+fn back_on_target() -> Command {
+    Command::Divert(Divert { to: None, why: "it has all results".to_owned() })
 }
 
 impl Machine for LedgerSession {
@@ -414,6 +423,11 @@ impl Machine for LedgerSession {
                 }
                 None => Next::Wait,
             },
+            Input::Allowed(allowance) => {
+                self.terms.until = allowance.deadline;
+                self.halt.extend(allowance.deadline, now);
+                Next::Wait
+            }
             Input::Told(_) => Next::Wait,
         }
     }

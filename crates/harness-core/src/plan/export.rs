@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Plan, PlanPhase, PlanTask};
-use crate::TaskId;
+use crate::{TaskId, task::TaskSource};
 
 impl Plan {
     /// Returns a text that parses to this plan, without its warnings.
@@ -69,8 +69,14 @@ fn task_value(task: &PlanTask) -> Value {
     }
     put("instructions", text(&task.instructions));
     put("role", text(&task.role));
+    if !task.requires.is_empty() {
+        put("requires", Some(task.requires.iter().map(String::as_str).collect()));
+    }
     put("priority", text(&task.priority));
     put("phase", text(&task.phase));
+    if !task.protected.is_empty() {
+        put("protected", Some(task.protected.iter().map(String::as_str).collect()));
+    }
     put("timeout_seconds", task.timeout_seconds.map(Value::from));
     put("max_attempts", task.max_attempts.map(Value::from));
     put(
@@ -89,7 +95,19 @@ fn task_value(task: &PlanTask) -> Value {
             Value::Object(fields)
         }),
     );
+    put("source", task.source.as_ref().map(source_value));
+    put("completed", task.completed.then(|| true.into()));
     put("on_failure", text(&task.cleanup).map(|c| Map::from_iter([("cleanup".into(), c)]).into()));
+    Value::Object(fields)
+}
+
+fn source_value(source: &TaskSource) -> Value {
+    let mut fields = Map::new();
+    fields.insert("kind".into(), source.kind.as_str().into());
+    if let Some(path) = &source.path {
+        fields.insert("path".into(), path.as_str().into());
+    }
+    fields.insert("key".into(), source.key.as_str().into());
     Value::Object(fields)
 }
 
@@ -107,13 +125,17 @@ block counts. Instructions may hold fenced code. Import it with `harness plan im
 | `dependencies` | list of ids | tasks that must be completed first; no cycles |
 | `instructions` | text | everything the agent needs to know; the agent sees nothing else of the plan |
 | `role` | text | which kind of worker takes it, such as `backend`; none: any |
+| `requires` | list of labels | labels that a worker must have to take it, such as `gpu` |
 | `priority` | `P0` `P1` `P2` | `P0` first; `P1` if absent |
 | `phases` | list | `name`, and at the end of a phase `gate` (`command`, `timeout_seconds`) must pass and, with `approve`, a person must agree; tasks of later phases wait; not with `--merge` |
 | `validation` | `command`, `timeout_seconds`, `clean`, `baseline` | a shell command that exits 0 if and only if the task is done; `harness run` works only on tasks that have one; `clean`: in a clean checkout of the commit; `baseline`: also before the first attempt |
+| `protected` | list of globs | files that an attempt must not change, such as the tests that judge it; besides `protected` of `harness.toml` |
 | `on_failure` | `cleanup` | a shell command to run after a failed attempt was rolled back |
 | `timeout_seconds` | number, 1 or more | how long one attempt may take |
 | `max_attempts` | number, 1 or more | then it has failed for good; 3 if absent |
 | `phase` | text | the name of the phase that it belongs to |
+| `source` | `kind`, `path`, `key` | the place that `harness import` took it from |
+| `completed` | `true` | it was done before it came here; it has no `validation` then |
 
 Ids are 1 to 64 of `A-Z a-z 0-9 . _ -`, starting with a letter or digit. Unknown fields are left out
 with a warning; anything else that is wrong refuses the whole plan.
@@ -135,6 +157,7 @@ with a warning; anything else that is wrong refuses the whole plan.
       "dependencies": ["login"],
       "instructions": "POST /logout ends the session.",
       "validation": { "command": "cargo test logout" },
+      "protected": ["tests/logout.rs"],
       "on_failure": { "cleanup": "rm -rf tmp/sessions" },
       "max_attempts": 2
     }

@@ -14,7 +14,10 @@ use indexmap::IndexMap;
 
 pub use extract::extract;
 
-use crate::{TaskId, task::problem_of_title};
+use crate::{
+    TaskId,
+    task::{TaskSource, problem_of_title},
+};
 
 /// A plan, in the order in which it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,16 +46,32 @@ pub struct PlanTask {
     pub instructions: Option<String>,
     /// The role of the workers that may claim it.
     pub role: Option<String>,
+    /// The labels that a worker must have to claim it.
+    pub requires: Vec<String>,
     /// `P0`, `P1` or `P2`.
     pub priority: Option<String>,
     /// The check of the task.
     pub validation: Option<PlanValidation>,
     /// `on_failure.cleanup`.
     pub cleanup: Option<String>,
+    /// Globs of the files that its attempts must not change.
+    pub protected: Vec<String>,
     /// The name of a phase.
     pub phase: Option<String>,
     /// See [`Task::max_attempts`](crate::Task::max_attempts).
     pub max_attempts: Option<u32>,
+    /// The source that it was imported from.
+    pub source: Option<TaskSource>,
+    /// `true` if it was completed before it came into a ledger. It has no check then.
+    pub completed: bool,
+}
+
+impl PlanTask {
+    /// Returns the check; `None` if there is none, or if it is empty.
+    pub fn check(&self) -> Option<&str> {
+        let command = self.validation.as_ref().map(|validation| validation.command.trim());
+        command.filter(|command| !command.is_empty())
+    }
 }
 
 /// The check of a task.

@@ -55,6 +55,7 @@ impl PlanTask {
             timeout_seconds: task.timeout_seconds.filter(|seconds| *seconds > 0),
             instructions: task.instructions.clone(),
             role: task.role.clone(),
+            requires: task.requires.clone(),
             priority: match &task.priority {
                 Priority::P1 | Priority::Unknown(_) => None,
                 known @ (Priority::P0 | Priority::P2) => Some(known.name().to_owned()),
@@ -67,8 +68,11 @@ impl PlanTask {
                 baseline: task.validation.baseline,
             }),
             cleanup: task.cleanup.clone(),
+            protected: task.protected.clone(),
             phase: task.phase.clone(),
             max_attempts: Some(task.max_attempts).filter(|n| *n > 0 && *n != MAX_ATTEMPTS),
+            source: task.source.as_deref().cloned(),
+            completed: false,
         }
     }
 }

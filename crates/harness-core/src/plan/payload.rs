@@ -7,7 +7,11 @@ use indexmap::IndexMap;
 use serde_json::Number;
 
 use super::{Plan, PlanError, PlanPhase, PlanTask, PlanValidation, json::Json};
-use crate::TaskId;
+use crate::{
+    TaskId,
+    protect::problem_of_glob,
+    task::{TaskSource, checked_labels},
+};
 
 /// A person reads the warnings. A plan with more of them is a different format.
 const WARNINGS_MAX: usize = 50;
@@ -77,11 +81,15 @@ fn task(path: &str, body: Json, warnings: &mut Warnings) -> Result<PlanTask, Pla
         "timeout_seconds",
         "instructions",
         "role",
+        "requires",
         "priority",
         "validation",
         "on_failure",
+        "protected",
         "phase",
         "max_attempts",
+        "source",
+        "completed",
     ];
     let mut fields = Fields::open(path, body, KEYS, warnings)?;
     let task = PlanTask {
@@ -90,14 +98,26 @@ fn task(path: &str, body: Json, warnings: &mut Warnings) -> Result<PlanTask, Pla
         timeout_seconds: fields.seconds("timeout_seconds")?,
         instructions: fields.optional_text("instructions")?,
         role: fields.optional_text("role")?,
+        requires: fields.labels("requires")?,
         priority: fields.priority("priority")?,
+        protected: fields.globs("protected")?,
         phase: fields.optional_text("phase")?,
         max_attempts: fields.count("max_attempts")?,
+        completed: fields.flag("completed")?.unwrap_or_default(),
         validation: None,
         cleanup: None,
+        source: None,
     };
     let (checks, failure) = (fields.optional("validation"), fields.optional("on_failure"));
+    if task.completed && checks.is_some() {
+        let problem = "a task with a check is completed only by its check; leave one of them out";
+        return Err(field(&format!("{path}.completed"), problem));
+    }
+    let source = fields.optional("source");
     Ok(PlanTask {
+        source: source
+            .map(|body| self::source(&format!("{path}.source"), body, warnings))
+            .transpose()?,
         validation: checks
             .map(|body| validation(&format!("{path}.validation"), body, warnings))
             .transpose()?,
@@ -122,6 +142,12 @@ fn validation(
         clean: fields.flag("clean")?,
         baseline: fields.flag("baseline")?,
     })
+}
+
+fn source(path: &str, body: Json, warnings: &mut Warnings) -> Result<TaskSource, PlanError> {
+    let mut fields = Fields::open(path, body, &["kind", "path", "key"], warnings)?;
+    let (kind, key) = (fields.text("kind")?, fields.text("key")?);
+    Ok(TaskSource { kind, path: fields.optional_text("path")?, key })
 }
 
 fn cleanup(path: &str, body: Json, warnings: &mut Warnings) -> Result<Option<String>, PlanError> {
@@ -227,6 +253,38 @@ impl Fields {
             other => Err(wanted(&path, "a list of task ids", &other)),
         };
         items.into_iter().map(id).collect()
+    }
+
+    fn globs(&mut self, key: &str) -> Result<Vec<String>, PlanError> {
+        let path = self.path_of(key);
+        let items = match self.optional(key) {
+            None => return Ok(Vec::new()),
+            Some(Json::List(items)) => items,
+            Some(other) => return Err(wanted(&path, "a list of globs", &other)),
+        };
+        let glob = |item| match item {
+            Json::Text(glob) => match problem_of_glob(&glob) {
+                None => Ok(glob),
+                Some(bad) => Err(field(&path, format!("{:?}: {}", bad.glob, bad.why))),
+            },
+            other => Err(wanted(&path, "a list of globs", &other)),
+        };
+        items.into_iter().map(glob).collect()
+    }
+
+    fn labels(&mut self, key: &str) -> Result<Vec<String>, PlanError> {
+        let path = self.path_of(key);
+        let items = match self.optional(key) {
+            None => return Ok(Vec::new()),
+            Some(Json::List(items)) => items,
+            Some(other) => return Err(wanted(&path, "a list of labels", &other)),
+        };
+        let label = |item| match item {
+            Json::Text(label) => Ok(label),
+            other => Err(wanted(&path, "a list of labels", &other)),
+        };
+        let labels: Vec<String> = items.into_iter().map(label).collect::<Result<_, _>>()?;
+        checked_labels(&labels).map_err(|problem| field(&path, problem))
     }
 
     /// Takes a number of seconds. A fraction is rounded up, as leases require.

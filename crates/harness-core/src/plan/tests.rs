@@ -87,9 +87,9 @@ fn instructions_may_hold_fenced_code() {
 #[test]
 fn every_field_is_read() {
     let plan = Plan::parse(&task(
-        r#","dependencies":[],"timeout_seconds":12,"instructions":"i","role":"r","priority":"P0",
+        r#","dependencies":[],"timeout_seconds":12,"instructions":"i","role":"r","requires":["linux","gpu"],"priority":"P0",
            "validation":{"command":"true","timeout_seconds":1.5},"on_failure":{"cleanup":"c"},
-           "phase":"Build","max_attempts":2"#,
+           "protected":["tests/*.rs"],"phase":"Build","max_attempts":2"#,
     ));
     let some = |text: &str| Some(text.to_owned());
     let wanted = PlanTask {
@@ -98,6 +98,7 @@ fn every_field_is_read() {
         timeout_seconds: Some(12),
         instructions: some("i"),
         role: some("r"),
+        requires: vec!["gpu".to_owned(), "linux".to_owned()],
         priority: some("P0"),
         validation: Some(PlanValidation {
             command: "true".into(),
@@ -105,8 +106,11 @@ fn every_field_is_read() {
             ..PlanValidation::default()
         }),
         cleanup: some("c"),
+        protected: vec!["tests/*.rs".to_owned()],
         phase: some("Build"),
         max_attempts: Some(2),
+        source: None,
+        completed: false,
     };
     assert_eq!(plan.unwrap().tasks[&id("task-1")], wanted);
     let nulls = r#","instructions":null,"role":null,"validation":null,"on_failure":null"#;
@@ -141,6 +145,8 @@ fn wrong_fields_are_refused_by_name() {
         (r#","timeout_seconds":true"#, "timeout_seconds: expected a number of seconds"),
         (r#","timeout_seconds":null"#, "timeout_seconds: expected a number of seconds"),
         (r#","instructions":["a"]"#, "instructions: expected a string, found a list"),
+        (r#","requires":"gpu""#, "requires: expected a list of labels, found a string"),
+        (r#","requires":["a b"]"#, "requires: \"a b\" is not 1 to 64 of"),
         (r#","role":1"#, "role: expected a string, found a number"),
         (r#","priority":"P3""#, "priority: \"P3\" is not one of P0, P1, P2"),
         (r#","priority":0"#, "priority: expected a string"),
@@ -336,12 +342,16 @@ fn any_task() -> impl Strategy<Value = PlanTask> {
                 dependencies: vec![],
                 timeout_seconds: counts.0,
                 instructions,
+                requires: role.iter().map(|_| "gpu".to_owned()).collect(),
                 role,
                 priority,
                 validation,
                 cleanup,
+                protected: phase.iter().map(|_| "tests/*.rs".to_owned()).collect(),
                 phase,
                 max_attempts: counts.1,
+                source: None,
+                completed: false,
             }
         },
     )

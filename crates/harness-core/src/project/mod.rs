@@ -46,6 +46,12 @@ const TESTS: [&str; 10] = [
     "*_test.exs",
 ];
 
+/// Returns those of `files` that look like tests by their names.
+pub fn tests_among(files: &[String]) -> Vec<String> {
+    let tests = Protected::new(&TESTS.map(str::to_owned), OnTouch::Flag);
+    tests.map(|tests| tests.among(files)).unwrap_or_default()
+}
+
 /// The files at the top of a work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectFiles {
@@ -204,5 +210,13 @@ mod tests {
             let project = ProjectFiles { files, ..ProjectFiles::default() };
             assert_eq!(project.tests(), expected, "{:?}", project.files);
         }
+    }
+
+    #[test]
+    fn changed_tests_are_found_among_changed_files() {
+        let files = ["src/a.rs", "src/a_test.go", "x/tests/b.txt", "conftest.py", "contests/c"];
+        let files = files.map(str::to_owned);
+        assert_eq!(tests_among(&files), ["src/a_test.go", "x/tests/b.txt", "conftest.py"]);
+        assert!(tests_among(&[]).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! The rules of [`Selection`](super::Selection) as walks over all tasks.
 
-use super::passed;
+use super::{Applicant, passed};
 use crate::{
     TaskId,
     head::Head,
@@ -8,20 +8,20 @@ use crate::{
 };
 
 /// Applies the rule of [`next`](super::Selection::next) as one walk over all tasks.
-pub fn naive<'a>(head: &Head, tasks: &'a [Task], role: Option<&str>) -> Option<&'a TaskId> {
-    walk(head, tasks, role, |_| true)
+pub fn naive<'a>(head: &Head, tasks: &'a [Task], of: Applicant<'_>) -> Option<&'a TaskId> {
+    walk(head, tasks, of, |_| true)
 }
 
 /// Applies the rule of [`next_of_run`](super::Selection::next_of_run) as walks over all tasks.
-pub fn naive_of_run<'a>(head: &Head, tasks: &'a [Task], role: Option<&str>) -> Option<&'a TaskId> {
-    let with_check = walk(head, tasks, role, |task| task.check().is_some());
-    with_check.or_else(|| naive(head, tasks, role))
+pub fn naive_of_run<'a>(head: &Head, tasks: &'a [Task], of: Applicant<'_>) -> Option<&'a TaskId> {
+    let with_check = walk(head, tasks, of, |task| task.check().is_some());
+    with_check.or_else(|| naive(head, tasks, of))
 }
 
 fn walk<'a>(
     head: &Head,
     tasks: &'a [Task],
-    role: Option<&str>,
+    of: Applicant<'_>,
     suits: impl Fn(&Task) -> bool,
 ) -> Option<&'a TaskId> {
     let find = |id: &TaskId| tasks.iter().find(|t| t.id == *id);
@@ -35,7 +35,7 @@ fn walk<'a>(
     let eligible = |t: &&Task| {
         suits(t)
             && t.depends_on.iter().all(|d| find(d).is_some_and(|d| d.status() == Status::Completed))
-            && role.is_none_or(|r| t.role.as_deref().is_none_or(|of| of == r))
+            && of.suits(t)
             && t.phase.as_deref().and_then(position).is_none_or(|p| (0..p).all(phase_done))
     };
     let position = |t: &Task| t.order.unwrap_or(u64::MAX);

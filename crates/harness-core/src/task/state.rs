@@ -170,7 +170,7 @@ impl ErrorEntry {
     }
 
     /// Cuts the message so that the text of the entry has at most `bytes`.
-    pub(super) fn cut(&mut self, bytes: usize) {
+    pub(crate) fn cut(&mut self, bytes: usize) {
         let text = self.to_string();
         if text.len() <= bytes {
             return;

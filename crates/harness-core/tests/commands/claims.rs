@@ -1,5 +1,7 @@
 //! The selection of a task, and the effect of a claim.
 
+use harness_core::select::Applicant;
+
 use super::*;
 
 #[test]
@@ -245,7 +247,10 @@ fn the_order_of_choosing() {
     ];
     for (tasks, role, expected) in cases {
         let ledger = ledger(tasks);
-        let next = ledger.selection().next(*role).map_or("-", TaskId::as_str);
+        let next = ledger
+            .selection()
+            .next(Applicant { role: *role, ..Applicant::PLAIN })
+            .map_or("-", TaskId::as_str);
         assert_eq!(next, *expected, "{tasks}");
     }
 }
@@ -257,14 +262,48 @@ fn s20_a_run_takes_a_task_without_a_check_last_and_a_client_in_its_turn() {
         r#"{{"tasks":[{{"id":"bare","priority":"P0"}},{{"id":"a",{check}}},
             {{"id":"again","status":"failed","attempts":1,{check}}}]}}"#
     ));
-    assert_eq!(ledger.selection().next(None).map(TaskId::as_str), Some("bare"));
+    assert_eq!(ledger.selection().next(Applicant::PLAIN).map(TaskId::as_str), Some("bare"));
     for expected in ["a", "again", "bare"] {
-        let next = ledger.selection().next_of_run(None).cloned();
+        let next = ledger.selection().next_of_run(Applicant::PLAIN).cloned();
         assert_eq!(next.as_ref().map(TaskId::as_str), Some(expected));
         let choice = next.map_or(ClaimChoice::Next, ClaimChoice::NextIs);
         let claim = Claim { choice, ..session(expected) };
         _ = apply(&mut ledger, time(NOW), &Command::Claim(claim)).unwrap();
     }
+}
+
+#[test]
+fn a_task_that_requires_labels_is_only_for_workers_that_have_all_of_them() {
+    let mut ledger = ledger(
+        r#"{"tasks":[{"id":"both","priority":"P0","requires":["gpu","linux"]},
+            {"id":"gpu","requires":["gpu"]},{"id":"plain","priority":"P2"}]}"#,
+    );
+    let labels = |labels: &[&str]| labels.iter().map(|&l| l.to_owned()).collect::<Vec<_>>();
+    let mut claim = |by: &str, has: &[&str]| {
+        let claim = Claim { labels: labels(has), ..client(by) };
+        match apply(&mut ledger, time(NOW), &Command::Claim(claim)).unwrap().reply {
+            Reply::Claimed(claimed) => claimed.task.id.to_string(),
+            _ => "nothing".to_owned(),
+        }
+    };
+    assert_eq!(claim("a", &["gpu", "fast"]), "gpu");
+    assert_eq!(claim("b", &["linux"]), "plain");
+    assert_eq!(claim("c", &[]), "nothing");
+    assert_eq!(claim("d", &["linux", "gpu"]), "both");
+    // A worker gets its own task again, whatever it names now.
+    assert_eq!(claim("d", &[]), "both");
+}
+
+#[test]
+fn a_claim_of_a_named_task_needs_its_labels_too() {
+    let mut ledger = ledger(r#"{"tasks":[{"id":"a","requires":["gpu"]}]}"#);
+    let choice = ClaimChoice::Ready(TaskId::parse("a").unwrap());
+    let plain = Claim { choice: choice.clone(), ..session("w") };
+    let refused = apply(&mut ledger, time(NOW), &Command::Claim(plain));
+    assert!(matches!(refused, Err(Refusal::NotReady { .. })), "{refused:?}");
+    let labels = vec!["gpu".to_owned()];
+    let able = Claim { choice, labels, ..session("w") };
+    assert!(apply(&mut ledger, time(NOW), &Command::Claim(able)).is_ok());
 }
 
 /// The selection must not walk the ledger: the change names one row, whatever the size.
@@ -285,7 +324,7 @@ fn a_claim_among_a_hundred_thousand_touches_one_row() {
             apply(&mut ledger, time(NOW), &Command::Complete(complete(task.as_str(), "w")))
                 .unwrap();
         assert_eq!(change.rows.len(), 1);
-        assert_eq!(ledger.selection().next(None), Some(&TaskId::numbered(n + 1)));
+        assert_eq!(ledger.selection().next(Applicant::PLAIN), Some(&TaskId::numbered(n + 1)));
     }
     assert_eq!(
         ledger.task(&TaskId::numbered(1)).unwrap().claimed_via(),

@@ -30,7 +30,7 @@ fn checkpoints_and_renewals_are_the_holders() {
         let why = format!("refused: step {step} of {total}: steps count from 1 to the total");
         at_now(&session, checkpoint("w", step, total), &[&why]);
     }
-    let renew = |holder| Command::Renew(Renew { holder, lease_seconds: 60 });
+    let renew = |holder| Command::Renew(Renew::new(holder, 60));
     at_now(
         &session,
         renew(with_epoch(holder("a", "w"), 4)),
@@ -246,7 +246,9 @@ fn a_failure_counts_and_forgets_its_holder() {
 
 #[test]
 fn an_intent_is_made_once_and_only_a_landing_is_taken_back() {
-    let intend = |by: &str, intent| Command::Intend(Intend { holder: holder("a", by), intent });
+    let intend = |by: &str, intent| {
+        Command::Intend(Intend { holder: holder("a", by), intent, check: None, files: Vec::new() })
+    };
     let void = |by: &str| Command::VoidIntent(VoidIntent { holder: holder("a", by) });
     let undecided = "refused: Task a is being rolled back or landed; that has to be finished first";
     at_now(
@@ -303,4 +305,34 @@ fn release_puts_back_uncounted() {
             &["refused: Task a is being rolled back or landed; that has to be finished first"],
         );
     }
+}
+
+#[test]
+fn work_that_was_taken_back_is_pending_again_and_its_gate_is_due_again() {
+    let done = r#""status":"completed","completed_at":"2025-07-01T09:00:00Z","attempts":2"#;
+    let text = format!(
+        r#"{{"version":2,"phases":[{{"name":"One","approve":true,"passed_at":"2025-07-01T09:30:00Z"}},{{"name":"Two"}}],
+            "tasks":[{{"id":"a","phase":"One","conflicts":["x"],{done}}},
+                     {{"id":"b","phase":"Two","depends_on":["a"],{done}}},
+                     {{"id":"c","depends_on":["b"],{done}}},{{"id":"d","depends_on":["b"]}},
+                     {{"id":"e","status":"in_progress","claimed_by":"w","epoch":1}}]}}"#
+    );
+    let mut ledger = ledger(&text);
+    let reopen = |tasks: &[&str]| {
+        let tasks = tasks.iter().map(|task| id(task)).collect();
+        Command::Reopen(Reopen { tasks, reason: "it was wrong".into() })
+    };
+    let refused = decide(&ledger, time(NOW), &reopen(&["a", "e"])).unwrap_err();
+    assert_eq!(refused.to_string(), "Task e is in_progress, not completed");
+    let change = apply(&mut ledger, time(NOW), &reopen(&["a"])).unwrap();
+    let dependents = vec![id("b"), id("c")];
+    assert_eq!(change.reply, Reply::Reopened { tasks: vec![id("a")], dependents });
+    let task = ledger.task(&id("a")).unwrap();
+    assert_eq!((task.status().name(), task.attempts), ("pending", 0));
+    assert_eq!(task.error_log[0].to_string(), "Reverted: it was wrong");
+    assert!(task.conflicts.is_empty());
+    assert_eq!(ledger.head().phases[0].passed_at, None);
+    let again = apply(&mut ledger, time(NOW), &reopen(&["a"])).unwrap();
+    assert!(again.is_empty() && again.facts.is_empty(), "{again:?}");
+    assert_eq!(apply(&mut ledger, time(NOW), &Command::Claim(client("v"))).unwrap().rows.len(), 1);
 }

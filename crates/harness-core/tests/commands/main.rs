@@ -6,6 +6,8 @@ mod authors;
 mod claims;
 mod ends;
 mod flags;
+mod head;
+mod pause;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -5,8 +5,11 @@ use harness_core::{
     Iteration,
     agent::{AgentEvent, FailureKind, StoppedBy},
     check::Verdict,
-    machine::{Input, gate, iterate::Brief},
-    run::{Ending, Price, RunLimits},
+    machine::{
+        Input, gate,
+        iterate::{Brief, Ended},
+    },
+    run::{Allowance, Ending, Price, RunLimits},
 };
 
 use crate::story::*;
@@ -199,4 +202,43 @@ fn a_sign_of_life_and_the_agents_name_for_its_context_are_stored_on_the_way() {
         .ends(finished("DONE"), "finished");
     // An attempt has no lease of its own.
     Loop::at_work(brief_with(|b| b.by = None)).tell(Input::Tick, "wait");
+}
+
+fn allowed(most: u64, deadline: Option<i64>) -> Input<Ended> {
+    let limits = RunLimits { max_tokens: Some(most), ..RunLimits::default() };
+    Input::Allowed(Allowance { limits, deadline: deadline.map(at) })
+}
+
+#[test]
+fn a_budget_that_is_raised_holds_at_once() {
+    Loop::at_work(tokens(100))
+        .tell(used(90, None), "spend 90")
+        .tell(spent(90, None), "wait")
+        .tell(allowed(200, None), "wait")
+        .tell(used(20, None), "spend 20")
+        .tell(spent(110, None), "wait")
+        .tell(used(90, None), "spend 90")
+        .tell(spent(200, None), "cancel Budget")
+        .tell(worked(stopped(StoppedBy::Budget)), "stop budget")
+        .ends_as("budget", "the budget is used up: 200 of 200 tokens");
+}
+
+#[test]
+fn a_budget_that_is_lowered_below_what_was_spent_stops_the_agent() {
+    Loop::at_work(tokens(100))
+        .tell(used(50, None), "spend 50")
+        .tell(spent(50, None), "wait")
+        .tell(allowed(60, None), "wait")
+        .tell(allowed(40, None), "cancel Budget")
+        .tell(worked(stopped(StoppedBy::Budget)), "stop budget")
+        .ends_as("budget", "the budget is used up: 50 of 40 tokens");
+}
+
+#[test]
+fn an_agent_that_was_stopped_for_the_old_budget_goes_on_under_the_new_one() {
+    for by in [StoppedBy::Budget, StoppedBy::Timeout] {
+        Loop::at_work(tokens(100))
+            .tell(allowed(1000, Some(START + 600)), "wait")
+            .tell(worked(stopped(by)), "work 0 first until 1600");
+    }
 }

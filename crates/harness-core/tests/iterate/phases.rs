@@ -11,7 +11,7 @@ use crate::story::*;
 
 pub(crate) fn phase(name: &str) -> Phase {
     let gate = Gate { command: format!("check {name}"), timeout_seconds: None };
-    Phase { name: name.into(), gate: Some(gate), approve: false, passed_at: None }
+    Phase { name: name.into(), gate: Some(gate), approve: false, passed_at: None, held: None }
 }
 
 fn phases() -> Brief {

@@ -14,13 +14,13 @@ use harness_core::{
     command::{Change, Reply, Row},
     decide,
     format::{self, journal},
-    select,
+    select::{self, Applicant, LabelSet},
     task::{ENTRY_BYTES, KEPT_ENTRIES, Status},
 };
 use proptest::prelude::*;
 use serde_json::Value;
 use support::{client, id, worker};
-use world::{IDS, Op, ROLES, START, WORKERS, in_progress, ledgers, ops};
+use world::{IDS, LABELS, Op, ROLES, START, WORKERS, in_progress, ledgers, ops};
 
 /// The history of epochs and completions, which no single ledger shows.
 #[derive(Default)]
@@ -107,21 +107,29 @@ fn selection_is_right(ledger: &Ledger, now: Timestamp) {
     let tasks: Vec<Task> = ledger.tasks().cloned().collect();
     let fresh = Ledger::new(ledger.head().clone(), tasks.clone()).unwrap();
     let (kept, built) = (ledger.selection(), fresh.selection());
-    for role in ROLES {
-        assert_eq!(kept.next(role), select::naive(ledger.head(), &tasks, role), "{role:?}");
-        assert_eq!(kept.next(role), built.next(role), "{role:?}");
-        let of_run = select::naive_of_run(ledger.head(), &tasks, role);
-        assert_eq!(kept.next_of_run(role), of_run, "{role:?}");
-        assert_eq!(kept.next_of_run(role), built.next_of_run(role), "{role:?}");
+    let labels = LABELS.map(|labels| labels.iter().map(|&l| l.to_owned()).collect::<Vec<_>>());
+    let sets = labels.iter().map(|labels| LabelSet::Only(labels)).chain([LabelSet::Every]);
+    let sets: Vec<LabelSet<'_>> = sets.collect();
+    for of in
+        ROLES.iter().flat_map(|&role| sets.iter().map(move |&l| Applicant { role, labels: l }))
+    {
+        assert_eq!(kept.next(of), select::naive(ledger.head(), &tasks, of), "{of:?}");
+        assert_eq!(kept.next(of), built.next(of), "{of:?}");
+        let of_run = select::naive_of_run(ledger.head(), &tasks, of);
+        assert_eq!(kept.next_of_run(of), of_run, "{of:?}");
+        assert_eq!(kept.next_of_run(of), built.next_of_run(of), "{of:?}");
     }
     let all = tasks.iter().map(|task| task.id.clone()).collect();
-    assert_eq!(kept.next_among(&all), kept.next_of_run(None));
-    let queue = kept.queue(None);
-    for task in &tasks {
-        let ready = queue.contains(&&task.id);
-        assert_eq!(kept.ready(&task.id, None).is_some(), ready, "{}", task.id);
-        let alone = BTreeSet::from([task.id.clone()]);
-        assert_eq!(kept.next_among(&alone).is_some(), ready, "{}", task.id);
+    for of in sets.iter().map(|&labels| Applicant { role: None, labels }) {
+        assert_eq!(kept.next_among(&all, of), kept.next_of_run(of));
+        let queue = kept.queue(of);
+        for task in &tasks {
+            let ready = queue.contains(&&task.id);
+            assert!(!ready || of.suits(task), "{}", task.id);
+            assert_eq!(kept.ready(&task.id, of).is_some(), ready, "{}", task.id);
+            let alone = BTreeSet::from([task.id.clone()]);
+            assert_eq!(kept.next_among(&alone, of).is_some(), ready, "{}", task.id);
+        }
     }
     assert_eq!(kept.blocked(), built.blocked());
     assert_eq!(kept.dangling(), built.dangling());

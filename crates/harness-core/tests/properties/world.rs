@@ -5,6 +5,7 @@ use harness_core::{
     Category, Command, Epoch, Holder, Ledger, TaskId, Timestamp,
     command::*,
     plan::{Plan, PlanTask},
+    select::{Applicant, LabelSet},
     task::{Intent, Status},
 };
 use proptest::prelude::*;
@@ -17,6 +18,8 @@ pub(crate) const IDS: [&str; 9] =
     ["task-1", "task-001", "task-2", "task-10", "a", "b", "c", "d", "e"];
 pub(crate) const WORKERS: [&str; 3] = ["u", "v", "w"];
 pub(crate) const ROLES: [Option<&str>; 4] = [None, Some("x"), Some("y"), Some("z")];
+/// The labels of workers, and what tasks require of them.
+pub(crate) const LABELS: [&[&str]; 4] = [&[], &["l"], &["m"], &["l", "m"]];
 pub(crate) const START: i64 = 1_750_000_000;
 
 fn text(now: i64) -> String {
@@ -86,6 +89,8 @@ fn task(n: usize, of: &Numbers, shape: Shape, count: usize) -> Value {
             o.insert(key.into(), value);
         }
     };
+    let requires = LABELS[usize::from((*priority + *order) % 4)];
+    some("requires", (!requires.is_empty()).then(|| requires.into()));
     some("role", [None, Some("x".into()), Some("y".into())][usize::from(*role)].clone());
     some(
         "phase",
@@ -205,17 +210,20 @@ impl Op {
     pub(crate) fn command(&self, ledger: &Ledger) -> Command {
         let by = WORKERS[self.worker];
         let role = ROLES[usize::from(self.small % 4)].filter(|_| self.flag).map(str::to_owned);
+        let labels = LABELS[usize::from((self.small + self.kind) % 4)];
+        let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
         match self.kind {
-            0..5 => Command::Claim(Claim { role, ..client(by) }),
-            5..8 => Command::Claim(Claim { role, lease_seconds: 100, ..session(by) }),
+            0..5 => Command::Claim(Claim { role, labels, ..client(by) }),
+            5..8 => Command::Claim(Claim { role, labels, lease_seconds: 100, ..session(by) }),
             8 => {
-                let next = ledger.selection().next_of_run(role.as_deref()).cloned();
+                let of = Applicant { role: role.as_deref(), labels: LabelSet::Only(&labels) };
+                let next = ledger.selection().next_of_run(of).cloned();
                 let choice = next.map_or(ClaimChoice::Next, ClaimChoice::NextIs);
                 let choice = match (choice, self.truthful) {
                     (ClaimChoice::NextIs(_), false) => ClaimChoice::Ready(self.task(ledger)),
                     (choice, _) => choice,
                 };
-                Command::Claim(Claim { role, choice, ..session(by) })
+                Command::Claim(Claim { role, labels, choice, ..session(by) })
             }
             9..12 => Command::Checkpoint(AddCheckpoint {
                 holder: self.holder(ledger),
@@ -225,10 +233,14 @@ impl Op {
                 tree: None,
                 lease_seconds: 60,
             }),
-            12 => Command::Renew(Renew { holder: self.holder(ledger), lease_seconds: u64::MAX }),
+            12 => Command::Renew(Renew::new(self.holder(ledger), u64::MAX)),
             13 => Command::Intend(Intend {
                 holder: self.holder(ledger),
                 intent: if self.flag { rollback("m") } else { landing() },
+                check: ledger
+                    .task(&self.holder(ledger).task)
+                    .and_then(|t| t.check().map(str::to_owned)),
+                files: Vec::new(),
             }),
             14 => Command::VoidIntent(VoidIntent { holder: self.holder(ledger) }),
             15..19 => self.complete(ledger),

@@ -32,9 +32,11 @@ pub(crate) fn client(by: &str) -> Claim {
         worker: worker(by),
         via: Via::Client,
         role: None,
+        labels: Vec::new(),
         choice: ClaimChoice::Next,
         lease_seconds: harness_core::lease::CLIENT_LEASE_SECONDS,
         place: Place::default(),
+        parallel: None,
     }
 }
 
@@ -108,10 +110,11 @@ fn reply(reply: &Reply) -> String {
         Reply::NothingToClaim => "nothing to claim".into(),
         Reply::Lease { task, expires_at } => format!("lease {task} {expires_at}"),
         Reply::Failed { task, retryable } => format!("failed {task} retryable={retryable}"),
-        Reply::Imported { goal, task_count, warnings } => {
+        Reply::Imported { goal, task_count, warnings, .. } => {
             format!("imported {goal:?} {task_count} {warnings:?}")
         }
         Reply::Reset { task_count } => format!("reset {task_count}"),
+        Reply::Reopened { tasks, dependents } => format!("reopened {tasks:?} {dependents:?}"),
         Reply::Session { number } => format!("session {number}"),
         Reply::Noted => "noted".into(),
         Reply::Spent(usage) => format!("spent {} tokens", usage.tokens()),

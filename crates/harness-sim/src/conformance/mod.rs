@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case fails by panicking")]
 
 pub mod agent;
+pub mod outbox;
 pub mod repository;
 pub mod runs;
+pub mod shared;
 pub mod store;
 pub mod workspace;

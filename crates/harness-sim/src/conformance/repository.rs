@@ -6,17 +6,22 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
 };
 
-use harness::workspace::{Filters, GitWorkspace, Workspace};
+use harness::workspace::{Filters, GitWorkspace, Workspace, shared::SharedRepository};
 use harness_core::CommitId;
 
 use super::workspace::Fixture;
 
+/// Opens a repository with the implementation under test, as a process of its own.
+pub type OpenShared = fn(&Repository) -> Box<dyn SharedRepository>;
+
 pub struct Repository {
-    folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
     /// The canonical top level.
     pub root: PathBuf,
+    pub(super) open_shared: Option<OpenShared>,
 }
 
 impl Repository {
@@ -38,14 +43,24 @@ impl Repository {
 
     /// Creates a repository without commits.
     pub fn empty(options: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Arc::new(tempfile::tempdir().unwrap());
         let root = folder.path().canonicalize().unwrap().join("repo");
         fs::create_dir(&root).unwrap();
-        let repository = Self { folder, root };
+        let repository = Self { folder, root, open_shared: None };
         repository.git(["init", "--quiet", "--initial-branch=main"].iter().chain(options));
         repository.git(["config", "user.name", "User"]);
         repository.git(["config", "user.email", "user@example.org"]);
         repository
+    }
+
+    /// Does the same as [`Repository::new`], for several workers.
+    pub fn shared_by(open: OpenShared) -> Self {
+        Self { open_shared: Some(open), ..Self::new() }
+    }
+
+    /// Returns the same repository, seen from another of its work trees.
+    pub fn in_tree(&self, tree: &Path) -> Self {
+        Self { folder: Arc::clone(&self.folder), root: tree.to_owned(), ..*self }
     }
 
     /// Returns the path of a folder beside the repository, which is removed with it.
@@ -141,7 +156,9 @@ impl Fixture for Repository {
 
     fn files(&self) -> BTreeMap<String, String> {
         let mut files = BTreeMap::new();
-        collect(&self.root, &self.root, &mut files);
+        if self.root.is_dir() {
+            collect(&self.root, &self.root, &mut files);
+        }
         files
     }
 

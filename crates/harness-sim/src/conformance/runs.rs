@@ -25,10 +25,12 @@ pub fn suite(fresh: impl Fn() -> Place) {
     every_step_changes_what_it_says(&fresh());
     a_refusal_changes_nothing(&fresh());
     an_iteration_is_neither_skipped_nor_counted_twice(&fresh());
+    each_agent_has_its_part_of_an_iteration(&fresh());
     what_is_spent_is_summed_up(&fresh());
     what_is_too_large_is_kept_as_large_as_possible(&fresh());
     nothing_spent_at_once_is_lost(&fresh());
     a_process_that_slept_through_the_end_changes_nothing(&fresh());
+    super::outbox::suite(fresh);
 }
 
 pub fn at(second: i64) -> Timestamp {
@@ -196,6 +198,7 @@ fn every_step_changes_what_it_says(place: &Place) {
         ending: Some(Ending::Network),
         detail: Some("no route".to_owned()),
         usage: spent(5, Some(0.5)),
+        agents: vec![("claude".to_owned(), spent(5, Some(0.5)))],
         final_text: Some("so far".to_owned()),
         transcript: Some("t.log".to_owned()),
         head_before: Some(head.clone()),
@@ -255,7 +258,9 @@ fn an_iteration_is_neither_skipped_nor_counted_twice(place: &Place) {
     // After a crash, the same iteration begins again, with the starting point of its first start.
     apply(&*runs, 11, 1, RunStep::Spend(spent(3, None))).unwrap();
     apply(&*runs, 12, 1, begin(0)).unwrap();
-    let again = Iteration { starts: 2, usage: spent(3, None), ..Iteration::begun(0, at(12)) };
+    let agents = vec![("claude".to_owned(), spent(3, None))];
+    let usage = spent(3, None);
+    let again = Iteration { starts: 2, usage, agents, ..Iteration::begun(0, at(12)) };
     assert_eq!(runs.iterations(&id(1)).unwrap(), [again]);
     apply(&*runs, 13, 1, end(Ending::Finished)).unwrap();
     assert!(apply(&*runs, 14, 1, end(Ending::Finished)).is_err());
@@ -265,6 +270,26 @@ fn an_iteration_is_neither_skipped_nor_counted_twice(place: &Place) {
     assert_eq!(place().run(&id(1)).unwrap().unwrap().iteration_count, 1);
     let numbers: Vec<u32> = runs.iterations(&id(1)).unwrap().iter().map(|i| i.number).collect();
     assert_eq!(numbers, [0, 1]);
+}
+
+fn each_agent_has_its_part_of_an_iteration(place: &Place) {
+    let runs = place();
+    runs.open_run(&run(1)).unwrap();
+    apply(&*runs, 10, 1, begin(0)).unwrap();
+    apply(&*runs, 11, 1, RunStep::Spend(spent(3, Some(0.5)))).unwrap();
+    let anew = Anew { agent: Some("codex".to_owned()), ..Anew::default() };
+    apply(&*runs, 12, 1, RunStep::Take(Take { anew, ..Take::default() })).unwrap();
+    apply(&*runs, 13, 1, begin(0)).unwrap();
+    apply(&*runs, 14, 1, RunStep::Spend(spent(1, None))).unwrap();
+    apply(&*runs, 15, 1, RunStep::Spend(spent(4, None))).unwrap();
+    let iteration = place().iterations(&id(1)).unwrap().remove(0);
+    let mut codex = spent(1, None);
+    codex += spent(4, None);
+    let mut both = spent(3, Some(0.5));
+    both += codex;
+    assert_eq!(iteration.usage, both);
+    let parts = [("claude".to_owned(), spent(3, Some(0.5))), ("codex".to_owned(), codex)];
+    assert_eq!(iteration.agents, parts);
 }
 
 fn what_is_spent_is_summed_up(place: &Place) {

@@ -69,9 +69,11 @@ pub fn claim(worker: &str) -> Command {
         worker: WorkerId::recorded(worker),
         via: Via::Client,
         role: None,
+        labels: Vec::new(),
         choice: ClaimChoice::Next,
         lease_seconds: 60,
         place: Place::default(),
+        parallel: None,
     })
 }
 
@@ -214,7 +216,7 @@ fn an_error_poisons_nothing(kind: &impl Kind) {
     writer.apply(add("kept")).unwrap();
     let holder =
         Holder { task: TaskId::numbered(1), worker: WorkerId::recorded("nobody"), epoch: None };
-    let refused = writer.apply(Command::Renew(Renew { holder, lease_seconds: 1 })).unwrap_err();
+    let refused = writer.apply(Command::Renew(Renew::new(holder, 1))).unwrap_err();
     assert!(matches!(refused, WriterError::Refused(_)), "{refused:?}");
     writer.apply(add("kept too")).unwrap();
     assert_eq!(titles(kind.open().ledger().unwrap()), ["kept", "kept too"]);

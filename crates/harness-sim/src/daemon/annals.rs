@@ -29,7 +29,7 @@ pub(super) struct Annals {
 fn holder(request: &Request) -> Option<&Holder> {
     match request {
         Request::TaskCheckpoint(of) => Some(&of.holder),
-        Request::TaskRenew(holder) => Some(holder),
+        Request::TaskRenew(of) => Some(&of.holder),
         Request::TaskComplete(of) => Some(&of.holder),
         Request::TaskFail(of) => Some(&of.holder),
         _ => None,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use harness::protocol::{
     Answer, Refused, Request, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
+    TaskRenew,
 };
 use harness_core::{
     Category, Epoch, Holder, TaskId, WorkerId, command::Authority, machine::judge::ClientWork,
@@ -58,7 +59,7 @@ impl Client {
                 total: 2,
                 description: format!("step #{number}."),
             }),
-            1 => Request::TaskRenew(holder),
+            1 => Request::TaskRenew(TaskRenew { holder, lease_seconds: None }),
             2 => {
                 let commits = random.percent(40);
                 let work = if commits { ClientWork::Committed } else { ClientWork::Left };

@@ -56,8 +56,8 @@ impl DaemonFault {
             (Self::FencesNobody, Request::TaskCheckpoint(of)) => {
                 unfence(&mut of.holder, ledger, Status::InProgress);
             }
-            (Self::FencesNobody, Request::TaskRenew(holder)) => {
-                unfence(holder, ledger, Status::InProgress);
+            (Self::FencesNobody, Request::TaskRenew(of)) => {
+                unfence(&mut of.holder, ledger, Status::InProgress);
             }
             (Self::ForcesCompletions, Request::TaskComplete(of)) => {
                 of.authority = Authority::Force;

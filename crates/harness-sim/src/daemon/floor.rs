@@ -49,7 +49,7 @@ pub(super) struct State {
     /// The gates that really passed.
     pub(super) gates: BTreeSet<String>,
     /// The claim whose client vanishes while its check hangs.
-    pub(super) deserted: Option<(TaskId, Epoch)>,
+    pub(super) deserted: Option<TaskId>,
     /// `true` if checks may hang until their client vanishes.
     pub(super) hangs: bool,
     /// `true` if the daemon is being dropped.
@@ -154,19 +154,20 @@ impl Floor {
         }
     }
 
-    /// Reports that the client of this claim vanishes.
-    pub(super) fn desert(&self, claim: (TaskId, Epoch)) {
-        self.state().deserted = Some(claim);
+    /// Reports that the clients that have this task judged vanish. The epoch does not matter: a faulty
+    /// daemon also judges for a client that names an old one.
+    pub(super) fn desert(&self, task: TaskId) {
+        self.state().deserted = Some(task);
         self.news.notify_waiters();
     }
 
-    /// Completes when the client of this claim has vanished.
-    pub(super) async fn deserted(&self, claim: Option<(TaskId, Epoch)>) {
+    /// Completes when the clients of this task have vanished.
+    pub(super) async fn deserted(&self, task: Option<TaskId>) {
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
             news.as_mut().enable();
-            if claim.is_some() && self.state().deserted == claim {
+            if task.is_some() && self.state().deserted == task {
                 return;
             }
             news.await;

@@ -13,7 +13,7 @@ use harness::{
     workspace::{Bring, Filters},
 };
 use harness_core::{
-    Epoch, TaskId,
+    TaskId,
     command::Unchecked,
     machine::judge::Rules,
     role::{Adding, Role},
@@ -101,7 +101,7 @@ impl Life {
         let peer = Peer { pid: 0, role: letter.role, attempt: None, worker: None };
         tokio::select! {
             biased;
-            () = self.floor.deserted(judged_claim(&letter.request)) => None,
+            () = self.floor.deserted(judged_task(&letter.request)) => None,
             answer = self.host.answer(&peer, &call) => {
                 (!self.floor.state().is_dead()).then_some(answer)
             }
@@ -118,10 +118,10 @@ impl Life {
     }
 }
 
-/// Returns the claim whose check a request may start.
-fn judged_claim(request: &Request) -> Option<(TaskId, Epoch)> {
+/// Returns the task whose check a request may start.
+fn judged_task(request: &Request) -> Option<TaskId> {
     match request {
-        Request::TaskComplete(of) => Some((of.holder.task.clone(), of.holder.epoch?)),
+        Request::TaskComplete(of) => Some(of.holder.task.clone()),
         _ => None,
     }
 }

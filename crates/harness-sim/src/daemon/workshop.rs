@@ -156,7 +156,7 @@ impl DaemonShell {
                 }
                 3 if state.hangs => {
                     drop(state);
-                    self.0.desert(claim);
+                    self.0.desert(claim.0);
                     while !cancel.is_cancelled() && !self.0.state().is_dead() {
                         std::thread::yield_now();
                     }

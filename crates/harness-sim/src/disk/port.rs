@@ -50,9 +50,9 @@ impl Disk for SimDisk {
         self.read_from(file, size.saturating_sub(max_bytes))
     }
 
-    fn write_tmp(&self, bytes: &[u8]) -> io::Result<()> {
+    fn write_tmp(&self, pieces: &[&[u8]]) -> io::Result<()> {
         let mut state = self.state();
-        let bytes = mangled(state.quirk, bytes);
+        let bytes = mangled(state.quirk, &pieces.concat());
         state.act(|p| p.name(File::Tmp, None))?;
         let turn = state.turn()?;
         let part = state.part(&turn, &bytes);

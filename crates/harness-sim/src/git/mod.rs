@@ -8,13 +8,15 @@ mod model;
 mod port;
 mod rescue;
 mod settings;
+mod shared;
+mod trees;
 mod undo;
 mod user;
 
 use std::{
     collections::BTreeSet,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -22,6 +24,7 @@ use harness::workspace::{Base, OwnFiles, Sight, WorkspaceError};
 use harness_core::{CommitId, TreeId};
 
 pub use model::{Files, Head, Model, Settings, SimCommit};
+pub use shared::SimRepository;
 pub(crate) use user::repository;
 
 /// Called before every change with the name of the step; an error stops the process there.
@@ -62,7 +65,7 @@ pub struct SimGit {
 
 impl SimGit {
     pub fn new(hook: Hook) -> Self {
-        let top_level = PathBuf::from("/sim");
+        let top_level = PathBuf::from(trees::MAIN_TREE);
         let own = OwnFiles::new(&top_level, &top_level);
         let (known, seen) = (Arc::default(), Arc::default());
         Self { model: Arc::default(), hook, own, top_level, known, seen }
@@ -73,8 +76,16 @@ impl SimGit {
         Self { hook, known: Arc::default(), seen: Arc::default(), ..self.clone() }
     }
 
+    /// Returns the same repository, seen from another of its work trees.
+    pub fn at(&self, tree: &Path) -> Self {
+        let (known, seen) = (Arc::default(), Arc::default());
+        Self { top_level: tree.to_owned(), known, seen, ..self.clone() }
+    }
+
     pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
+        model.turn_to(&self.top_level);
+        model
     }
 
     fn seen(&self) -> MutexGuard<'_, Option<Model>> {

@@ -3,10 +3,15 @@
 //! Files are text or bytes at a path. There are no folders, modes, links or filters. An ignore rule
 //! is a line of the top `.gitignore`: a name, `*.suffix` or `folder/`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use harness::workspace::{OwnFiles, WorkspaceError};
 use harness_core::{CommitId, Timestamp, TreeId};
+
+use super::trees::{MAIN_TREE, Trees};
 
 pub type Files = BTreeMap<String, Vec<u8>>;
 
@@ -27,7 +32,8 @@ pub struct SimCommit {
     pub base: Option<CommitId>,
 }
 
-/// Everything that outlives a process.
+/// Everything that outlives a process. `work`, `index`, `head` and the flags of the index belong to
+/// the work tree of the handle that looks at it; those of the others are in `others`.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub work: Files,
@@ -45,6 +51,11 @@ pub struct Model {
     pub settings: Settings,
     /// The settings at a claim. They are kept outside of the repository.
     pub recorded: BTreeMap<String, Settings>,
+    /// The tokens of landings, by the name of their ref.
+    pub tokens: BTreeMap<String, CommitId>,
+    /// The original work of results on their way to land, by the name of its ref.
+    pub works: BTreeMap<String, CommitId>,
+    pub(super) others: Trees,
     ticks: i64,
 }
 
@@ -73,6 +84,9 @@ impl Default for Model {
             stashes: Vec::new(),
             settings: Settings::default(),
             recorded: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            works: BTreeMap::new(),
+            others: Trees::at(PathBuf::from(MAIN_TREE)),
             ticks: 1_700_000_000,
         }
     }
@@ -138,11 +152,16 @@ impl Model {
         base: Option<CommitId>,
     ) -> Result<CommitId, WorkspaceError> {
         let when = self.tick();
-        let tree = hash(&files);
-        let text = format!("{tree} {parents:?} {message} {}", when.seconds());
-        let id = CommitId::parse(&digest(text.as_bytes())).map_err(std::io::Error::other)?;
         let (message, committer) = (message.to_owned(), "User".to_owned());
-        let commit = SimCommit { parents, files, message, committer, when, base };
+        self.put_commit(SimCommit { parents, files, message, committer, when, base })
+    }
+
+    /// Stores a commit under the name that follows from its contents.
+    pub fn put_commit(&mut self, commit: SimCommit) -> Result<CommitId, WorkspaceError> {
+        let (parents, message) = (&commit.parents, &commit.message);
+        let tree = hash(&commit.files);
+        let text = format!("{tree} {parents:?} {message} {}", commit.when.seconds());
+        let id = CommitId::parse(&digest(text.as_bytes())).map_err(std::io::Error::other)?;
         self.commits.insert(id.clone(), commit);
         Ok(id)
     }

@@ -102,8 +102,8 @@ impl SimGit {
                 let parent = parents.and_then(|parents| parents.first().cloned());
                 (model.files_of(commit), parent.map(|p| model.files_of(&p)).unwrap_or_default())
             };
-            files = merged(&of, files, &before).map_err(|path| WorkspaceError::CannotUndo {
-                what: format!("later commits changed {path}"),
+            files = merged(&of, files, &before).map_err(|paths| WorkspaceError::CannotUndo {
+                what: format!("later commits changed {}", paths.join(", ")),
                 ways: [String::new(), String::new()],
             })?;
         }
@@ -112,22 +112,23 @@ impl SimGit {
     }
 }
 
-/// Merges the changes from `of` to `before` into `ours`, or returns a path that both changed.
-fn merged(of: &Files, ours: Files, before: &Files) -> Result<Files, String> {
-    let paths: BTreeSet<_> = of.keys().chain(ours.keys()).chain(before.keys()).cloned().collect();
-    let mut merged = ours;
+/// Merges the changes from `of` to `to` into `ours`, or returns the paths that both changed.
+pub(super) fn merged(of: &Files, ours: Files, to: &Files) -> Result<Files, Vec<String>> {
+    let paths: BTreeSet<_> = of.keys().chain(ours.keys()).chain(to.keys()).cloned().collect();
+    let (mut merged, mut conflicts) = (ours, Vec::new());
     for path in paths {
-        let (base, here, there) = (of.get(&path), merged.get(&path), before.get(&path));
+        let (base, here, there) = (of.get(&path), merged.get(&path), to.get(&path));
         if there == base || here == there {
             continue;
         }
         if here != base {
-            return Err(path);
+            conflicts.push(path);
+            continue;
         }
         match there {
             Some(bytes) => drop(merged.insert(path, bytes.clone())),
             None => drop(merged.remove(&path)),
         }
     }
-    Ok(merged)
+    if conflicts.is_empty() { Ok(merged) } else { Err(conflicts) }
 }

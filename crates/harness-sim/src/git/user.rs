@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use harness::workspace::WorkspaceError;
-use harness_core::{CommitId, Timestamp};
+use harness_core::{CommitId, Epoch, Timestamp};
 
-use super::{Files, Head, SimGit};
+use super::{Files, Head, SimCommit, SimGit};
 
 impl SimGit {
     pub fn write(&self, path: &str, bytes: &[u8]) {
@@ -79,6 +79,111 @@ impl SimGit {
         let mut model = self.model();
         model.head = Head::Detached(model.head_commit()?);
         Ok(())
+    }
+
+    /// `git switch`. Returns whether git allowed it: not with changed files, nor to a branch that
+    /// another tree has.
+    pub fn switch(&self, name: &str) -> bool {
+        let mut model = self.model();
+        let taken = model.holder_of(name).is_some();
+        let Some(commit) = model.branches.get(name).cloned().filter(|_| !taken) else {
+            return false;
+        };
+        let (files, untracked) = (model.files_of(&commit), model.untracked(&self.own));
+        let overwrites = files.keys().any(|path| untracked.contains_key(path));
+        if overwrites || !model.changed(&self.own).is_empty() {
+            return false;
+        }
+        let tracked = std::mem::replace(&mut model.index, files.clone());
+        model.work.retain(|path, _| !tracked.contains_key(path));
+        model.work.extend(files);
+        model.head = Head::Branch(name.to_owned());
+        true
+    }
+
+    /// `git update-ref`: moves or creates a branch, and no tree with it.
+    pub fn move_branch(&self, name: &str, commit: &CommitId) {
+        self.model().branches.insert(name.to_owned(), commit.clone());
+    }
+
+    pub fn delete_branch(&self, name: &str) {
+        self.model().branches.remove(name);
+    }
+
+    /// `git reset --hard`.
+    pub fn reset_hard(&self, commit: &CommitId) {
+        let mut model = self.model();
+        let files = model.files_of(commit);
+        let tracked = std::mem::replace(&mut model.index, files.clone());
+        model.work.retain(|path, _| !tracked.contains_key(path));
+        model.work.extend(files);
+        model.set_head(commit.clone());
+    }
+
+    /// `git switch --orphan`.
+    pub fn orphan(&self, name: &str) {
+        let mut model = self.model();
+        let tracked = std::mem::take(&mut model.index);
+        model.work.retain(|path, _| !tracked.contains_key(path));
+        model.head = Head::Branch(name.to_owned());
+    }
+
+    /// `git merge --no-ff`, without conflicts. Files that only one side changed are its files.
+    pub fn merge(&self, commit: &CommitId) -> Result<CommitId, WorkspaceError> {
+        let mut model = self.model();
+        let head = model.head_commit()?;
+        let (ours, theirs) = (model.files_of(&head), model.files_of(commit));
+        let others = model.history(commit);
+        let mut common: Vec<_> = model.history(&head).intersection(&others).cloned().collect();
+        common.sort_by_key(|id| model.commits.get(id).map(|commit| commit.when));
+        let base = common.last().map(|base| model.files_of(base)).unwrap_or_default();
+        let files = super::undo::merged(&base, ours, &theirs)
+            .map_err(|files| WorkspaceError::Conflicts { files })?;
+        let made = model.add_commit(vec![head, commit.clone()], files.clone(), "merge", None)?;
+        model.set_head(made.clone());
+        let tracked = std::mem::replace(&mut model.index, files.clone());
+        model.work.retain(|path, _| !tracked.contains_key(path));
+        model.work.extend(files);
+        Ok(made)
+    }
+
+    /// Returns the commits of `to` that `from` does not have, newest first.
+    pub fn commits_between(&self, from: &CommitId, to: &CommitId) -> Vec<(CommitId, SimCommit)> {
+        let model = self.model();
+        let before = model.history(from);
+        let (mut open, mut found) = (vec![to.clone()], Vec::new());
+        while let Some(id) = open.pop() {
+            if before.contains(&id) || found.iter().any(|(known, _)| *known == id) {
+                continue;
+            }
+            if let Some(commit) = model.commits.get(&id) {
+                open.extend(commit.parents.iter().cloned());
+                found.push((id, commit.clone()));
+            }
+        }
+        found
+    }
+
+    /// Returns the token of a task.
+    pub fn token(&self, task: &harness_core::TaskId) -> Option<CommitId> {
+        self.model().tokens.get(&harness::workspace::shared::land_token(task)).cloned()
+    }
+
+    /// Returns whether the index of the main tree is locked, because a landing moves it or was cut
+    /// short.
+    pub fn main_is_locked(&self) -> bool {
+        self.model().others.pending.is_some()
+    }
+
+    /// Forgets that a move of the main tree was cut short.
+    pub fn forget_move(&self) {
+        self.model().others.pending = None;
+    }
+
+    /// Returns the original work of a result on its way to land.
+    pub fn original_work(&self, task: &harness_core::TaskId, epoch: Epoch) -> Option<CommitId> {
+        let name = harness::workspace::shared::work_ref(task, epoch);
+        self.model().works.get(&name).cloned()
     }
 
     pub fn current_branch(&self) -> Option<String> {

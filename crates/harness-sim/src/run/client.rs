@@ -124,9 +124,11 @@ impl Client<'_> {
             worker: worker.clone(),
             via: Via::Client,
             role: None,
+            labels: Vec::new(),
             choice: ClaimChoice::Next,
             lease_seconds: harness_core::lease::CLIENT_LEASE_SECONDS,
             place: Place { base, ..Place::default() },
+            parallel: None,
         }))?;
         match reply {
             Ok(Reply::Claimed(claimed)) => {

@@ -13,6 +13,7 @@ use harness_core::{
     CommitId, Epoch, Iteration, Refusal, Reply, Run, RunId, TaskId, Timestamp, TreeId,
     agent::Usage,
     command::{OfRun, RunStep},
+    notify::{OutboxStep, Outgoing},
     run::Ending,
 };
 
@@ -194,6 +195,14 @@ impl Runs for FlawedRuns {
 
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
         self.runs.at_least(id, usage)
+    }
+
+    fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError> {
+        self.runs.outbox()
+    }
+
+    fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError> {
+        self.runs.post(now, step)
     }
 }
 

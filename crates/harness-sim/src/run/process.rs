@@ -254,10 +254,12 @@ pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<SessionTerms>
     Ok(SessionTerms {
         worker,
         scope: TaskScope::Ledger,
+        labels: Vec::new(),
         pid,
         lease_seconds: LEASE_SECONDS,
         max_tasks,
         max_sessions: None,
+        crew: None,
         when_full: WhenFull::Continue,
         until: None,
         heartbeat: None,

@@ -8,7 +8,10 @@ use harness::{
     store::{RunStoreError, Runs},
 };
 use harness_core::{
-    Epoch, Iteration, Refusal, Reply, Run, RunId, TaskId, Timestamp, agent::Usage, command::OfRun,
+    Epoch, Iteration, Refusal, Reply, Run, RunId, TaskId, Timestamp,
+    agent::Usage,
+    command::OfRun,
+    notify::{OutboxStep, Outgoing},
     run::Owner,
 };
 
@@ -76,6 +79,17 @@ impl Runs for SimRuns {
             return Err(io::Error::other("the process is dead").into());
         }
         self.rows().at_least(id, usage)
+    }
+
+    fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError> {
+        self.rows().outbox()
+    }
+
+    fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError> {
+        if self.0.state().dead {
+            return Err(io::Error::other("the process is dead").into());
+        }
+        self.rows().post(now, step)
     }
 }
 

@@ -10,6 +10,7 @@ use harness::workspace::{Base, Sight, Workspace as _};
 use harness_core::{
     Category, Command, Epoch, Holder, TaskId,
     command::{Attempts, Claim, ClaimChoice, Fail, Intend, Place},
+    select::Applicant,
     task::{Intent, Status, Via},
 };
 
@@ -43,7 +44,8 @@ impl World {
         }
         let intent =
             Intent::Rollback { category: Category::TestFail, message: self.ids.text("red") };
-        let intend = Intend { holder: self.holder(&attempt), intent };
+        let intend =
+            Intend { holder: self.holder(&attempt), intent, check: None, files: Vec::new() };
         self.insist(&attempt, &Command::Intend(intend), |task| task.intent().is_some())?;
         // A worker that lost the claim cleans up as well, but may not record it.
         self.roll_back(&attempt)?;
@@ -61,7 +63,7 @@ impl World {
     }
 
     fn session_claims(&mut self) -> Result<Option<Attempt>, Violation> {
-        let Some(task) = self.current.selection().next_of_run(None).cloned() else {
+        let Some(task) = self.current.selection().next_of_run(Applicant::PLAIN).cloned() else {
             return Ok(None);
         };
         let base = self.git.base(&task, Sight::Anew).map_err(|e| broken(e.to_string()))?;
@@ -69,6 +71,7 @@ impl World {
             worker: self.session_id().clone(),
             via: Via::Run,
             role: None,
+            labels: Vec::new(),
             choice: ClaimChoice::NextIs(task.clone()),
             lease_seconds: 60,
             place: Place {
@@ -77,6 +80,7 @@ impl World {
                 worktree: Some(base.worktree.display().to_string()),
                 branch: base.branch.clone(),
             },
+            parallel: None,
         };
         let trouble = self.some_trouble();
         self.transact(self.session(), vec![Command::Claim(claim)], trouble)?;

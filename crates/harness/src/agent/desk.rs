@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -14,6 +15,7 @@ use super::{
     Told,
     pace::{CHECKPOINTS_PER_SECOND, Pace},
 };
+use crate::workspace::Workspace;
 
 /// The limit of complaints that are remembered.
 const COMPLAINTS_MAX: usize = 10_000;
@@ -55,6 +57,16 @@ struct Seat {
     number: u64,
     holder: Holder,
     told: Told,
+    tree: Option<Tree>,
+}
+
+/// The work tree of an attempt.
+struct Tree(Arc<dyn Workspace>);
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.top_level().fmt(f)
+    }
 }
 
 /// Leaves the desk when it is dropped.
@@ -79,11 +91,27 @@ impl Desk {
     /// for its whole time, and each of its agents after it. An event of an agent goes to the last
     /// registration.
     pub fn sit(&self, holder: Holder, told: Told) -> AtWork {
+        self.take_seat(holder, told, None)
+    }
+
+    /// Does the same for an attempt in this work tree.
+    pub fn sit_in(&self, tree: Arc<dyn Workspace>, holder: Holder, told: Told) -> AtWork {
+        self.take_seat(holder, told, Some(Tree(tree)))
+    }
+
+    fn take_seat(&self, holder: Holder, told: Told, tree: Option<Tree>) -> AtWork {
         let mut seats = self.seats();
         seats.count += 1;
         let number = seats.count;
-        seats.taken.push(Seat { number, holder, told });
+        seats.taken.push(Seat { number, holder, told, tree });
         AtWork { desk: self.clone(), number }
+    }
+
+    /// Returns the work tree of an attempt of this process.
+    pub(crate) fn tree(&self, holder: &Holder) -> Option<Arc<dyn Workspace>> {
+        let seats = self.seats();
+        let mut own = seats.taken.iter().filter(|seat| seat.is_of(holder));
+        own.find_map(|seat| seat.tree.as_ref()).map(|tree| Arc::clone(&tree.0))
     }
 
     /// Returns whether `complaint` is new. After very many, all count as known, so that nothing can

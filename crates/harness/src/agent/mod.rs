@@ -30,6 +30,8 @@ use crate::{
     hub::{Hub, Inbox},
 };
 
+#[doc(hidden)]
+pub use acp::wire as acp_wire;
 pub use acp::{AcpAgent, KnownAcpAgent};
 pub use box_agent::{BoxAgent, boxed};
 pub use claude::{ClaudeAgent, ClaudeSettings};
@@ -145,7 +147,7 @@ impl Execution {
     /// Returns the reason of the stop, once it is cancelled; [`StoppedBy::User`] if there is no
     /// other.
     pub fn stopped_by(&self) -> StoppedBy {
-        self.stop.cause.get().copied().unwrap_or(StoppedBy::User)
+        self.stop.cause().unwrap_or(StoppedBy::User)
     }
 
     /// Reports an action of a coding agent: on the hub, and to the machine that drives this

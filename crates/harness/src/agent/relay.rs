@@ -74,5 +74,25 @@ impl Told {
 /// The reason why an effect was asked to stop.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
-    pub(crate) cause: Arc<OnceLock<StoppedBy>>,
+    cause: Arc<OnceLock<StoppedBy>>,
+    /// The one around it.
+    above: Option<Arc<Stop>>,
+}
+
+impl Stop {
+    /// Returns one that can be stopped by itself, and is stopped with this one.
+    pub(crate) fn below(&self) -> Self {
+        Self { cause: Arc::default(), above: Some(Arc::new(self.clone())) }
+    }
+
+    /// Sets the reason. The first one counts.
+    pub(crate) fn set(&self, cause: StoppedBy) {
+        _ = self.cause.set(cause);
+    }
+
+    /// Returns the reason, the innermost one first.
+    pub(crate) fn cause(&self) -> Option<StoppedBy> {
+        let above = || self.above.as_ref().and_then(|above| above.cause());
+        self.cause.get().copied().or_else(above)
+    }
 }

@@ -3,7 +3,7 @@
 mod converse;
 mod speaker;
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use harness_core::agent::{AgentEvent, End, FailureKind};
 
@@ -42,17 +42,10 @@ pub(super) async fn supervise(
     execution: &mut Execution,
     mut wake: impl Wake,
 ) -> Result<std::result::Result<Ran, End>> {
-    let known = prompt.environment.iter().chain(&spec.environment).cloned();
-    let redactor = Redactor::from_environment(known);
-    let (folder, limit) = (prompt.transcripts(), Transcript::BYTES_MAX);
-    let mut transcript = Transcript::create(&folder, &prompt.name, &redactor, limit)?;
-    let mut job = match Job::start(spec).await {
-        Ok(job) => job,
-        Err(error) => return not_started(error).map(Err),
+    let (mut job, mut transcript, redactor) = match start(spec, prompt).await? {
+        Ok(Started { job, transcript, redactor }) => (job, transcript, redactor),
+        Err(end) => return Ok(Err(end)),
     };
-    if let Some(warning) = job.take_warning() {
-        tracing::warn!("{warning}");
-    }
     let mut speaker = Speaker::new(&redactor);
     let (mut stdout, mut stderr) = (Tail::new(FINAL_BYTES), Tail::new(REASON_BYTES));
     let mut is_asked = false;
@@ -89,10 +82,7 @@ pub(super) async fn supervise(
             }
             // A program that reads only its prompt cannot be asked.
             Some(JobEvent::Stalled { silent }) => {
-                tracing::warn!(
-                    seconds = silent.as_secs(),
-                    "the agent has been silent for too long"
-                );
+                say_silent(silent);
             }
             None => break,
         }
@@ -106,9 +96,36 @@ pub(super) async fn supervise(
     Ok(Ok(Ran { finished, was_seen_off: false, stdout, stderr, redactor }))
 }
 
+/// A program that runs, and the file that gets its output.
+struct Started {
+    job: Job,
+    transcript: Transcript,
+    redactor: Redactor,
+}
+
+/// Starts `spec` with a transcript. `Err` is an end before it ran.
+async fn start(spec: Spec, prompt: &Prompt) -> Result<std::result::Result<Started, End>> {
+    let known = prompt.environment.iter().chain(&spec.environment).cloned();
+    let redactor = Redactor::from_environment(known);
+    let (folder, limit) = (prompt.transcripts(), Transcript::BYTES_MAX);
+    let transcript = Transcript::create(&folder, &prompt.name, &redactor, limit)?;
+    let mut job = match Job::start(spec).await {
+        Ok(job) => job,
+        Err(error) => return not_started(error).map(Err),
+    };
+    if let Some(warning) = job.take_warning() {
+        tracing::warn!("{warning}");
+    }
+    Ok(Ok(Started { job, transcript, redactor }))
+}
+
 /// Warns that a message was not delivered. It stays among the events of the run.
 fn say_unheard() {
     tracing::warn!("a message did not reach the agent, which takes no messages while it works");
+}
+
+fn say_silent(silent: Duration) {
+    tracing::warn!(seconds = silent.as_secs(), "the agent has been silent for too long");
 }
 
 /// Work of an adapter at intervals beside the process.

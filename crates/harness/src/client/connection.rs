@@ -3,7 +3,7 @@
 use std::{
     io::{self, BufRead as _, BufReader, Write as _},
     os::unix::net::UnixStream,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -99,6 +99,12 @@ impl Connection {
             Reach::Host(connection) => Some(connection),
             Reach::Nobody | Reach::Forbidden => None,
         }
+    }
+
+    /// Returns the socket of the listener.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        let address = self.stream.get_ref().peer_addr().ok()?;
+        address.as_pathname().map(Path::to_owned)
     }
 
     /// Returns whether another request can be sent. The host closes unused connections.

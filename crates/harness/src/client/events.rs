@@ -8,7 +8,7 @@ use crate::{protocol::Refused, shell::Cancel};
 
 /// One line of a stream of events.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Notice {
+pub enum EventLine {
     /// An event.
     Event {
         /// Its id, which a later subscription names to continue after it.
@@ -43,25 +43,30 @@ impl EventLines {
         connection.begin(request)?;
         Ok(Self { connection, stop })
     }
+
+    /// Returns the next line as the host sent it; `None` at the end of the stream.
+    pub fn next_line(&mut self) -> Option<Result<Value, ClientError>> {
+        let line = self.connection.next_line(self.stop.as_ref()).transpose()?;
+        Some(line.and_then(|line| match Refused::read(&line) {
+            Some(refused) => Err(refused.into()),
+            None => Ok(line),
+        }))
+    }
 }
 
 impl Iterator for EventLines {
-    type Item = Result<Notice, ClientError>;
+    type Item = Result<EventLine, ClientError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let line = self.connection.next_line(self.stop.as_ref()).transpose()?;
-        Some(line.and_then(read))
+        self.next_line().map(|line| line.and_then(read))
     }
 }
 
-fn read(mut line: Value) -> Result<Notice, ClientError> {
-    if let Some(refused) = Refused::read(&line) {
-        return Err(refused.into());
-    }
+fn read(mut line: Value) -> Result<EventLine, ClientError> {
     if line["type"] == "lagged" {
-        return Ok(Notice::Lagged { missed: line["missed"].as_u64() });
+        return Ok(EventLine::Lagged { missed: line["missed"].as_u64() });
     }
     let kind = line["event"]["type"].as_str().ok_or(ClientError::Strange)?.to_owned();
     let id = line["id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
-    Ok(Notice::Event { id, kind, event: line["event"].take(), context: line["context"].take() })
+    Ok(EventLine::Event { id, kind, event: line["event"].take(), context: line["context"].take() })
 }

@@ -9,8 +9,8 @@ use std::{
 use harness_core::{
     Command, Reply,
     command::{
-        AddCheckpoint, Attempts, Claim, ClaimChoice, Code, Edit, Fail, Import, Place, Release,
-        Remove, Renew, Retry,
+        AddCheckpoint, Attempts, Claim, ClaimChoice, Code, ConfigureSession, Edit, EditPhase, Fail,
+        Import, Pause, Place, Release, Remove, RemovePhase, Renew, Resume, Retry,
     },
     lease::CLIENT_LEASE_SECONDS,
     plan::Plan,
@@ -24,16 +24,24 @@ use crate::{
     clock::{Clock as _, SystemClock},
     project::Project,
     protocol::{
-        Answer, ClaimedTask, ImportedPlan, PlanText, Refused, Request, ResetPlan, StateView,
-        StatusView, TaskCheckpoint, TaskClaim, TaskFail,
+        Answer, BudgetRequest, ClaimedTask, ImportedPlan, PlanText, Refused, Request, ResetPlan,
+        StateView, StatusView, TaskCheckpoint, TaskClaim, TaskFail,
     },
     store::{Created, FileStore, Locking, Store as _, StoreError, redacted},
     trajectory,
     workspace::glance,
 };
+#[cfg(feature = "sqlite")]
+use crate::{project::RunError, protocol::BudgetView};
 
 /// The interval of looks at the files while a claim waits, because their changes send no notice.
 const LOOK: Duration = Duration::from_secs(1);
+
+fn checkpoint(of: TaskCheckpoint, lease_seconds: u64) -> Command {
+    let TaskCheckpoint { holder, step, total, description } = of;
+    let tree = None;
+    Command::Checkpoint(AddCheckpoint { holder, step, total, description, tree, lease_seconds })
+}
 
 /// Returns the command for a plan.
 pub(super) fn import(text: &PlanText, by: Option<Author>) -> Result<Import, Refused> {
@@ -55,11 +63,23 @@ impl<C: Caller> Client<C> {
             Request::PlanReset => return self.reset_by_files(),
             Request::Ack => return self.acknowledge_by_files(),
             Request::Kick => return Ok(Answer::Woken { woken: self.forget_waits()? }),
+            Request::Budget(of) => return self.budget_by_files(&of),
+            Request::Pause => Command::Pause(Pause { by: self.caller.author() }),
+            Request::Resume => Command::Resume(Resume { by: self.caller.author() }),
             Request::TaskAdd(mut add) => {
                 add.fields = Edit { by: self.caller.author(), ..add.fields };
                 Command::Add(add)
             }
             Request::TaskEdit(edit) => Command::Edit(Edit { by: self.caller.author(), ..edit }),
+            Request::PhaseEdit(edit) => {
+                Command::EditPhase(EditPhase { by: self.caller.author(), ..edit })
+            }
+            Request::PhaseRemove { name } => {
+                Command::RemovePhase(RemovePhase { name, by: self.caller.author() })
+            }
+            Request::SessionConfigure(of) => {
+                Command::ConfigureSession(ConfigureSession { by: self.caller.author(), ..of })
+            }
             Request::TaskRemove { task_id } => Command::Remove(Remove { task: task_id }),
             Request::TaskRetry(of) => {
                 let reason = of.reason.unwrap_or_else(|| "retried by hand".to_owned());
@@ -69,13 +89,11 @@ impl<C: Caller> Client<C> {
                 let reason = of.reason.unwrap_or_else(|| "released by hand".to_owned());
                 Command::Release(Release { task: of.task_id, holder: None, reason })
             }
-            Request::TaskCheckpoint(of) => {
-                let TaskCheckpoint { holder, step, total, description } = of;
-                let tree = None;
-                let added = AddCheckpoint { holder, step, total, description, tree, lease_seconds };
-                Command::Checkpoint(added)
+            Request::TaskCheckpoint(of) => checkpoint(of, lease_seconds),
+            Request::TaskRenew(of) => {
+                let renew = Renew::new(of.holder, lease_seconds);
+                Command::Renew(renew.for_client(of.lease_seconds))
             }
-            Request::TaskRenew(holder) => Command::Renew(Renew { holder, lease_seconds }),
             Request::TaskFail(TaskFail { holder, category, message }) => {
                 let attempts = Attempts::One;
                 Command::Fail(Fail { holder, category, message, attempts, rolled_back_to: None })
@@ -133,12 +151,22 @@ impl<C: Caller> Client<C> {
                 worker: request.worker_id.clone(),
                 via: Via::Client,
                 role: request.role.clone(),
+                labels: request.labels.clone(),
                 choice: ClaimChoice::Next,
                 lease_seconds: request.lease_seconds.unwrap_or(CLIENT_LEASE_SECONDS),
                 // A client does its own git work, so only HEAD of the repository is read.
                 place: Place { base: glance::head(&self.root), ..Place::default() },
+                parallel: None,
             };
-            match self.apply(Command::Claim(claim))?.0 {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let left = left.filter(|left| !left.is_zero());
+            let reply = match self.apply(Command::Claim(claim)) {
+                Err(ClientError::Refused(why)) if why.code == Code::Paused && left.is_some() => {
+                    Reply::NothingToClaim
+                }
+                reply => reply?.0,
+            };
+            match reply {
                 Reply::Claimed(claimed) => {
                     self.keep_rules(&claimed);
                     let claimed = ClaimedTask::from(&*claimed);
@@ -147,16 +175,15 @@ impl<C: Caller> Client<C> {
                 Reply::NothingToClaim => {}
                 _ => return Err(strange()),
             }
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            match left.filter(|left| !left.is_zero()) {
-                Some(left) => self.pause(left.min(LOOK))?,
+            match left {
+                Some(left) => self.rest(left.min(LOOK))?,
                 None => return Ok(Answer::Claimed(None)),
             }
         }
     }
 
-    /// Pauses, or ends when a stop is requested.
-    fn pause(&self, time: Duration) -> Result<(), ClientError> {
+    /// Rests, or ends when a stop is requested.
+    fn rest(&self, time: Duration) -> Result<(), ClientError> {
         let Some(stop) = &self.options.stop else {
             thread::sleep(time);
             return Ok(());
@@ -179,8 +206,8 @@ impl<C: Caller> Client<C> {
             applied => applied,
         };
         match applied? {
-            (Reply::Imported { goal, task_count, warnings }, archive) => {
-                Ok(Answer::Imported(ImportedPlan { goal, task_count, warnings, archive }))
+            (Reply::Imported { goal, task_count, warnings, tasks }, archive) => {
+                Ok(Answer::Imported(ImportedPlan { goal, task_count, warnings, archive, tasks }))
             }
             _ => Err(strange()),
         }
@@ -212,6 +239,21 @@ impl<C: Caller> Client<C> {
         let acknowledged = self.store()?.acknowledge(SystemClock.now())?;
         acknowledged.warnings.iter().for_each(|warning| self.caller.warn(warning));
         Ok(Answer::Nothing {})
+    }
+
+    #[cfg(feature = "sqlite")]
+    fn budget_by_files(&self, request: &BudgetRequest) -> Result<Answer, ClientError> {
+        let project = Project::open(&self.root)?.with_state_home(self.options.state_home.clone());
+        let found = project.budget(request.run_id.as_ref()).map_err(of_run)?;
+        let change = request.budget();
+        let row = if change.is_empty() { found.read() } else { found.change(change) };
+        Ok(Answer::Budget(BudgetView::from(&row.map_err(of_run)?)))
+    }
+
+    /// Fails, because budgets are in the database of runs, which this build cannot read.
+    #[cfg(not(feature = "sqlite"))]
+    fn budget_by_files(&self, _: &BudgetRequest) -> Result<Answer, ClientError> {
+        Err(Refused::new(Code::Failed, "this program has no SQLite, so it knows no runs").into())
     }
 
     /// Removes the waits of runs whose process is gone, and returns their number.
@@ -253,6 +295,18 @@ impl<C: Caller> Client<C> {
         }
         let why = format!("this program has no SQLite, so it cannot read {}", database.display());
         Err(Refused::new(Code::Failed, why).into())
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn of_run(why: RunError) -> ClientError {
+    match why {
+        RunError::Record(why) => ClientError::Runs(why),
+        RunError::Refused(refusal) => Refused::from(refusal).into(),
+        RunError::NothingToResume => Refused::new(Code::NoRun, "no run is unfinished").into(),
+        RunError::Unknown { .. } => Refused::new(Code::NotFound, why.to_string()).into(),
+        RunError::Succeeded { .. } => Refused::new(Code::RunFinished, why.to_string()).into(),
+        why => Refused::new(Code::BadRequest, why.to_string()).into(),
     }
 }
 

@@ -9,6 +9,7 @@ mod completion;
 mod connection;
 mod error;
 mod events;
+mod everyone;
 mod files;
 mod operations;
 mod options;
@@ -21,13 +22,13 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{Command, command::Code};
+use harness_core::{Command, Ledger, command::Code, format::read_ledger, ledger::ConcurrencyMode};
 use serde_json::Value;
 
 #[doc(hidden)]
 pub use connection::{ANSWER_WITHIN, Connection, Reach};
 pub use error::ClientError;
-pub use events::{EventLines, Notice};
+pub use events::{EventLine, EventLines};
 #[doc(hidden)]
 pub use operations::open_questions;
 pub use options::{Caller, ClientOptions, FileAccess, Hosts, Launch, PlainCaller};
@@ -41,7 +42,7 @@ use crate::{
     protocol::{Answer, Call, PlanText, Request, Verb, hide},
     store::{
         disk::{Disk as _, RealDisk},
-        redacted,
+        read_text, redacted,
     },
     workspace::glance,
 };
@@ -104,10 +105,34 @@ impl<C: Caller> Client<C> {
 
     /// Sends `request` to the host, or performs it on the files if none can be asked.
     pub fn ask(&mut self, request: Request) -> Result<Answer, ClientError> {
-        match self.ask_host(&request)? {
-            Some(answer) => Ok(answer),
-            None => self.by_files(request),
+        if everyone::is_for_everyone(request.verb()) {
+            return self.ask_everyone(request);
         }
+        match self.ask_host(&request) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => self.by_files(request),
+            Err(ClientError::Refused(why)) if why.code == Code::Busy && self.shares(&request) => {
+                self.by_files(request)
+            }
+            // The row of a run that the host does not drive is only in the database.
+            Err(ClientError::Refused(why))
+                if why.code == Code::NoRun && matches!(request, Request::Budget(_)) =>
+            {
+                self.by_files(request)
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Returns whether the files can be used although a run is the host: one with several workers
+    /// serves its own agents and holds no lock.
+    fn shares(&self, request: &Request) -> bool {
+        let of_workers = matches!(request, Request::TaskClaim(_) | Request::TaskComplete(_));
+        let ledger = || read_text(&self.root).ok().and_then(|text| read_ledger(&text).ok());
+        let concurrent = |ledger: Ledger| {
+            ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent
+        };
+        of_workers && ledger().is_some_and(concurrent)
     }
 
     /// Sends `request` to the host. Returns `None` if none can be asked; nothing was done then.
@@ -120,6 +145,9 @@ impl<C: Caller> Client<C> {
             self.caller.permit(request.operation()?, request.holder())?;
         }
         let request = &*self.without_secrets(request)?;
+        if let Some(answer) = self.ask_worker(request) {
+            return answer.map(Some);
+        }
         let kept = self.connection.take().filter(Connection::is_open);
         let reach = match kept {
             Some(connection) => Reach::Host(connection),

@@ -4,19 +4,19 @@ use std::{path::Path, time::Duration};
 
 use harness_core::{
     Holder, TaskId,
-    command::{Add, Authority, Edit},
+    command::{Add, Authority, ConfigureSession, Edit, EditPhase},
     machine::judge::ClientWork,
 };
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Caller, Client, ClientError, EventLines, Reach};
+use super::{Caller, Client, ClientError, Connection, EventLines, Reach, everyone::sockets_beside};
 use crate::host::socket::Places;
 use crate::protocol::{
-    Answer, Call, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Inquiry,
-    PlanText, Pong, QuestionAnswer, QuestionReply, QuestionView, Request, ResetPlan, SentMessage,
-    StateView, StatusView, Subscribe, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail,
-    TaskReason, Verb,
+    Answer, BudgetRequest, BudgetView, Call, ClaimedTask, CompletedTask, ExtendedLease, FailedTask,
+    ImportedPlan, Inquiry, PlanText, Pong, QuestionAnswer, QuestionReply, QuestionView, Request,
+    ResetPlan, SentMessage, StateView, StatusView, Subscribe, TaskCheckpoint, TaskClaim,
+    TaskComplete, TaskFail, TaskReason, TaskRenew, Verb,
 };
 
 /// How long a host may take to list its questions before a view is shown without them.
@@ -73,7 +73,17 @@ impl<C: Caller> Client<C> {
 
     /// Renews the lease.
     pub fn renew(&mut self, holder: Holder) -> Result<ExtendedLease, ClientError> {
-        expect!(self.ask(Request::TaskRenew(holder)), Answer::Lease(lease) => lease)
+        self.renew_for(holder, None)
+    }
+
+    /// Renews the lease for this many seconds, unless the task has a time limit.
+    pub fn renew_for(
+        &mut self,
+        holder: Holder,
+        lease_seconds: Option<u64>,
+    ) -> Result<ExtendedLease, ClientError> {
+        let renewal = TaskRenew { holder, lease_seconds };
+        expect!(self.ask(Request::TaskRenew(renewal)), Answer::Lease(lease) => lease)
     }
 
     /// Runs the check of a claimed task. The task is completed only if it passes.
@@ -99,6 +109,21 @@ impl<C: Caller> Client<C> {
     /// Gives up an attempt.
     pub fn fail(&mut self, fail: TaskFail) -> Result<FailedTask, ClientError> {
         expect!(self.ask(Request::TaskFail(fail)), Answer::Failed(failed) => failed)
+    }
+
+    /// Adds or changes a phase.
+    pub fn edit_phase(&mut self, edit: EditPhase) -> Result<(), ClientError> {
+        expect!(self.ask(Request::PhaseEdit(edit)), Answer::Nothing {} => ())
+    }
+
+    /// Removes a phase that has no tasks.
+    pub fn remove_phase(&mut self, name: String) -> Result<(), ClientError> {
+        expect!(self.ask(Request::PhaseRemove { name }), Answer::Nothing {} => ())
+    }
+
+    /// Changes a key of `session_config`.
+    pub fn configure_session(&mut self, of: ConfigureSession) -> Result<(), ClientError> {
+        expect!(self.ask(Request::SessionConfigure(of)), Answer::Nothing {} => ())
     }
 
     /// Adds a task with only a title.
@@ -166,6 +191,21 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::Kick), Answer::Woken { woken } => woken)
     }
 
+    /// Stops claiming, for all workers.
+    pub fn pause(&mut self) -> Result<(), ClientError> {
+        expect!(self.ask(Request::Pause), Answer::Nothing {} => ())
+    }
+
+    /// Starts claiming again.
+    pub fn resume(&mut self) -> Result<(), ClientError> {
+        expect!(self.ask(Request::Resume), Answer::Nothing {} => ())
+    }
+
+    /// Returns the budget of a run, after changing it if the request has a limit.
+    pub fn budget(&mut self, of: BudgetRequest) -> Result<BudgetView, ClientError> {
+        expect!(self.ask(Request::Budget(of)), Answer::Budget(budget) => budget)
+    }
+
     /// Stops a run.
     pub fn abort(&mut self, reason: Option<String>) -> Result<(), ClientError> {
         expect!(self.ask(Request::Abort { reason }), Answer::Nothing {} => ())
@@ -194,14 +234,19 @@ impl<C: Caller> Client<C> {
     }
 }
 
-/// The open questions of the host of `root`, for what must never wait long. It starts nothing, and where
-/// no host answers at once there are none.
+/// The open questions of the processes at work in `root`, for what must never wait long. It starts
+/// nothing, and a process that does not answer at once has none.
 pub fn open_questions(root: &Path, places: &Places) -> Vec<QuestionView> {
-    let Reach::Host(mut connection) = Reach::of(root, places) else { return Vec::new() };
     let line = Value::Object(Call::line(&Request::Questions, root, None));
-    let answer = connection.ask(&line, Some(QUESTIONS_WITHIN)).ok();
-    match answer.and_then(|data| Answer::read(Verb::Questions, data)) {
-        Some(Answer::Questions(questions)) => questions,
-        Some(_) | None => Vec::new(),
-    }
+    let of = |mut connection: Connection| {
+        let answer = connection.ask(&line, Some(QUESTIONS_WITHIN)).ok();
+        match answer.and_then(|data| Answer::read(Verb::Questions, data)) {
+            Some(Answer::Questions(questions)) => questions,
+            Some(_) | None => Vec::new(),
+        }
+    };
+    let host = Connection::find(root, places);
+    let sockets = sockets_beside(root, host.as_ref().and_then(Connection::path).as_deref());
+    let others = sockets.iter().filter_map(|socket| Connection::connect(socket).ok());
+    host.into_iter().chain(others).flat_map(of).collect()
 }

@@ -110,13 +110,20 @@ pub struct Launch {
     pub within: Duration,
     /// The time without a request after which it ends; `None` if it stays until it is stopped.
     pub idle: Option<Duration>,
+    /// Further options of `harness daemon`.
+    pub options: Vec<OsString>,
 }
 
 impl Launch {
     /// Creates the value for the `harness` command `program`. The daemon ends after half an hour
     /// without a request.
     pub fn of(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), within: START_WITHIN, idle: Some(IDLE) }
+        Self {
+            program: program.into(),
+            within: START_WITHIN,
+            idle: Some(IDLE),
+            options: Vec::new(),
+        }
     }
 
     /// Returns the command line of `harness daemon` for clients.
@@ -125,6 +132,7 @@ impl Launch {
         if let Some(idle) = self.idle {
             arguments.extend(["--idle-seconds".into(), idle.as_secs().to_string().into()]);
         }
+        arguments.extend(self.options.iter().cloned());
         arguments.extend(["--root".into(), root.into(), "--".into()]);
         arguments.extend([socket.into(), worktree.into()]);
         arguments

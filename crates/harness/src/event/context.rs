@@ -17,6 +17,9 @@ pub struct Context {
     /// The agent that emits it. It is set only on events inside of an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentContext>,
+    /// The worker, if several work at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
 }
 
 /// A phase, as events inside of it name it.
@@ -56,6 +59,8 @@ pub struct Scope {
     pub task: Option<TaskContext>,
     /// See [`Context::agent`].
     pub agent: Option<AgentContext>,
+    /// See [`Context::worker`].
+    pub worker: Option<String>,
 }
 
 impl Scope {
@@ -75,12 +80,18 @@ impl Scope {
         Self { agent: Some(AgentContext { name: name.into(), kind: None }), ..Self::default() }
     }
 
+    /// A scope of one of several workers.
+    pub fn worker(id: impl Into<String>) -> Self {
+        Self { worker: Some(id.into()), ..Self::default() }
+    }
+
     pub(crate) fn over(self, inherited: &Context) -> Context {
         Context {
             session_id: inherited.session_id.clone(),
             phase: self.phase.or_else(|| inherited.phase.clone()),
             task: self.task.or_else(|| inherited.task.clone()),
             agent: self.agent.or_else(|| inherited.agent.clone()),
+            worker: self.worker.or_else(|| inherited.worker.clone()),
         }
     }
 }

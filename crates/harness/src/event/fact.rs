@@ -49,7 +49,9 @@ impl From<&Fact> for Event {
     /// `task:failed` and a checkpoint `task:checkpoint`. Every other fact is an event `ledger:*`.
     fn from(fact: &Fact) -> Self {
         match fact {
-            Fact::Claimed { task, .. } => Self::TaskStart { task_id: task.to_string() },
+            Fact::Claimed { task, epoch, .. } => {
+                Self::TaskStart { task_id: task.to_string(), epoch: Some(*epoch) }
+            }
             Fact::Completed { task, commit, .. } => Self::TaskComplete {
                 task_id: task.to_string(),
                 result: commit.as_ref().map(|commit| json!({ "commit": commit })),

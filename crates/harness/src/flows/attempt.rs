@@ -1,25 +1,31 @@
 //! Performs one attempt. The machine decides which steps are taken, and in which order.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use harness::{
-    Branch, Result,
+    Branch, Error, Ports, Result,
     agent::Prompt,
     core::{
-        Command, Flag, Holder, Task,
+        Command, Flag, Holder, Task, WorkerId,
         agent::End,
         check::{Found, Verdict},
         command::{Note, Raise},
+        line::RENEW_SECONDS,
         machine::attempt::{Attempt, AttemptEnd, Effect, Ended, Entry},
     },
-    workspace::{RolledBack, Undone, WorkspaceError, own_contents},
+    workspace::{
+        RolledBack, Undone, WorkspaceError, own_contents,
+        shared::{LANDED_BRANCH, SharedRepository},
+    },
 };
 
 use super::{
     Bench, Team,
     court::setting,
+    fence::Watch,
     iterate::{Errand, iterate},
     judge::Judge,
+    land::Landing,
     with_tree,
 };
 
@@ -34,28 +40,50 @@ pub async fn attempt<A>(
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
-    let mut protected = bench.tools.judging.rules.protected.clone();
+    let mut protected = bench.tools.judging.rules.protected.clone().of_task(&task);
     if entry == Entry::Fresh {
         record_settings(bench, &task).await?;
         let root = bench.tools.root.clone();
         protected = protected.holding(bench.tools.blocking(move || Ok(own_contents(&root))).await?);
     }
     let ended = task.clone();
-    let machine = Attempt::new(task.clone(), holder.clone(), bench.tools.lease_seconds, entry)
+    let mut machine = Attempt::new(task.clone(), holder.clone(), bench.tools.lease_seconds, entry)
         .judged_by(bench.tools.judging.rules.clone());
+    let mut landing = None;
+    if let Some(place) = bench.own.clone() {
+        machine = machine.landing_among(place.shared.preparing);
+        let (bench, task, holder) = (bench.clone(), task.clone(), holder.clone());
+        landing = Some(Landing { bench, place, task, holder, protected: protected.clone() });
+    }
     let judge = Judge::new(bench.clone(), task.clone(), holder.clone(), protected);
-    let doing = Doing { bench: bench.clone(), task, holder, judge };
-    let ports = with_tree::ports(&bench.tools.ports, Arc::clone(&bench.workspace));
-    let outcome = cx.drive(&ports, machine, |branch, effect| {
-        let doing = doing.clone();
-        async move { doing.perform(branch, effect).await }
-    });
-    let outcome = outcome.await?;
+    let doing = Doing { bench: bench.clone(), task, holder, judge, landing };
+    let outcome = match bench.own {
+        None => doing.drive(cx, &doing.ports(), machine).await?,
+        Some(_) => doing.drive_fenced(cx, machine).await?,
+    };
+    if outcome == AttemptEnd::Lost {
+        // What the attempt left is saved by now.
+        end_branch(bench, &ended).await?;
+    }
     if matches!(outcome, AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. }) {
         let epoch = ended.epoch.unwrap_or_default();
+        end_branch(bench, &ended).await?;
         bench.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
     }
     Ok(outcome)
+}
+
+/// Deletes the branch of an attempt that has ended in a tree of its own.
+async fn end_branch(bench: &Bench, task: &Task) -> Result<()> {
+    let Some(place) = &bench.own else { return Ok(()) };
+    let (id, epoch) = (task.id.clone(), task.epoch.unwrap_or_default());
+    let ledger = (bench.tools.ledger)()?;
+    let target = ledger.head().session_config.landing_branch().unwrap_or(LANDED_BRANCH).to_owned();
+    let end = move |git: &dyn SharedRepository, worker: &WorkerId| {
+        git.end_branch(worker, &id, epoch, &target)
+    };
+    place.repository(end).await??;
+    Ok(())
 }
 
 /// Records git's settings before the work begins. If that fails, the attempt goes on: changed
@@ -95,17 +123,79 @@ struct Doing {
     task: Task,
     holder: Holder,
     judge: Judge,
+    landing: Option<Landing>,
 }
 
 impl Doing {
+    fn ports(&self) -> Ports {
+        with_tree::ports(&self.bench.tools.ports, Arc::clone(&self.bench.workspace))
+    }
+
+    async fn drive<A>(
+        &self,
+        cx: &Branch<Team<A>>,
+        ports: &Ports,
+        machine: Attempt,
+    ) -> Result<AttemptEnd>
+    where
+        A: harness::Agent<Input = Prompt, Output = End>,
+    {
+        cx.drive(ports, machine, |branch, effect| {
+            let doing = self.clone();
+            async move { doing.perform(branch, effect).await }
+        })
+        .await
+    }
+
+    /// Drives the attempt of one of several workers, whose agent is stopped if the claim cannot be
+    /// renewed in time.
+    async fn drive_fenced<A>(&self, cx: &Branch<Team<A>>, machine: Attempt) -> Result<AttemptEnd>
+    where
+        A: harness::Agent<Input = Prompt, Output = End>,
+    {
+        let tools = &self.bench.tools;
+        let clock = Arc::clone(&tools.ports.clock);
+        let watch = Watch::new(&self.task, &self.holder, tools.lease_seconds, clock);
+        let often = Duration::from_secs(RENEW_SECONDS).min(tools.ports.tick);
+        let rare = tools.ports.tick.as_secs() / often.as_secs().max(1);
+        let machine = machine.renewing_every(u32::try_from(rare).unwrap_or(1));
+        let ports = watch.ports(Ports { tick: often, ..self.ports() });
+        let branch = cx.apart();
+        let end = tokio::select! {
+            biased;
+            end = self.drive(&branch, &ports, machine) => end?,
+            () = watch.guard(&branch, &*ports.commit) => {
+                return Err(Error::message("the watch over a claim does not end"));
+            }
+        };
+        match end {
+            AttemptEnd::Left(_) if watch.has_fired() => self.look_at_claim(&watch).await,
+            end => Ok(end),
+        }
+    }
+
+    /// Determines whether the claim is still that of this worker, after its agent was stopped.
+    async fn look_at_claim(&self, watch: &Watch) -> Result<AttemptEnd> {
+        match self.bench.tools.ports.commit.commit(watch.renewal()).await {
+            Ok(Ok(_)) => Ok(AttemptEnd::Paused),
+            Ok(Err(_)) => {
+                self.rescue().await?;
+                Ok(AttemptEnd::Lost)
+            }
+            Err(why) => Err(Error::Commit(why)),
+        }
+    }
+
     async fn perform<A>(self, branch: Branch<Team<A>>, effect: Effect) -> Result<Ended>
     where
         A: harness::Agent<Input = Prompt, Output = End>,
     {
-        let Self { bench, task, holder, judge } = &self;
+        let Self { bench, task, holder, judge, landing } = &self;
         match effect {
             Effect::Work { after_step } => {
-                let _at_work = branch.told().map(|told| bench.tools.desk.sit(holder.clone(), told));
+                let tree = || Arc::clone(&bench.workspace);
+                let _at_work =
+                    branch.told().map(|told| bench.tools.desk.sit_in(tree(), holder.clone(), told));
                 let (task, holder) = (Box::new(task.clone()), holder.clone());
                 let errand = Errand::Task { task, holder, after_step };
                 Ok(Ended::Worked(Box::pin(iterate(&branch, bench, errand)).await?))
@@ -116,6 +206,12 @@ impl Doing {
                 let ran = bench.clean_up(&branch, &command, task, holder).await?;
                 Ok(Ended::CleanedUp(Verdict::of(Found::Yes, ran.exit).complaint()))
             }
+            Effect::Land(effect) => match landing {
+                Some(landing) => {
+                    Ok(Ended::Landing(Box::new(landing.perform(&branch, *effect).await?)))
+                }
+                None => Err(Error::message("an attempt in the main tree does not land")),
+            },
             Effect::Undo => self.undo().await,
             Effect::Look => self.look().await,
             Effect::Rescue => self.rescue().await,

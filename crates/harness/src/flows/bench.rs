@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
     Branch, Error, Result,
+    blocking::blocking,
     core::{
         Holder, Run, RunId, Task, Timestamp, WorkerId,
         check::{Found, Verdict},
@@ -14,7 +15,7 @@ use harness::{
     workspace::{Base, Workspace},
 };
 
-use super::{HandoffPlace, Tools, tools::until_cancelled};
+use super::{HandoffPlace, OwnPlace, Tools, tools::until_cancelled};
 
 /// The time limit of the init script and of a cleanup.
 const SCRIPT_SECONDS: u64 = 600;
@@ -30,13 +31,16 @@ pub struct Bench {
     pub workspace: Arc<dyn Workspace>,
     /// The place where its agents leave notes for their next context.
     pub handoff: HandoffPlace,
+    /// What the worker shares with others, each of which has a tree of its own; `None` for the only
+    /// worker, in the main tree.
+    pub own: Option<OwnPlace>,
 }
 
 impl Bench {
     /// Returns the bench in the main work tree.
     pub fn in_main_tree(tools: Tools, workspace: Arc<dyn Workspace>) -> Self {
         let handoff = HandoffPlace { folder: tools.root.clone(), root: tools.root.clone() };
-        Self { tools, worker: None, workspace, handoff }
+        Self { tools, worker: None, workspace, handoff, own: None }
     }
 
     /// Returns the same bench for this worker.
@@ -46,15 +50,38 @@ impl Bench {
         self
     }
 
-    /// Runs the init script in the state root. Returns `None` if there is no script.
+    /// Returns the bench of this worker, one of several.
+    #[must_use]
+    pub(super) fn of_several(mut self, own: OwnPlace) -> Self {
+        self.worker = Some(own.worker.clone());
+        self.own = Some(own);
+        self
+    }
+
+    /// Returns the same bench in the tree of its worker, if that has one and it is open.
+    #[must_use]
+    pub(super) fn in_own_tree(mut self) -> Self {
+        if let Some(tree) = self.own.as_ref().and_then(OwnPlace::tree) {
+            self.handoff.folder = tree.top_level().to_owned();
+            self.workspace = tree;
+        }
+        self
+    }
+
+    /// Runs the init script: in the tree of one of several workers, or in the state root. Returns
+    /// `None` if there is no script.
     pub(super) async fn prepare<A>(&self, branch: &Branch<A>) -> Result<Option<Verdict>> {
         if !self.tools.has_init_script()? {
             return Ok(None);
         }
         // An executable script runs by its own first line, any other one by sh.
-        let command = "if [ -x ./harness-init.sh ]; then ./harness-init.sh; \
-                       else sh ./harness-init.sh; fi";
-        let script = self.script(command, &self.tools.root, SCRIPT_SECONDS, None);
+        let command = "s=$HARNESS_STATE_ROOT/harness-init.sh; \
+                       if [ -x \"$s\" ]; then \"$s\"; else sh \"$s\"; fi";
+        let directory = match &self.own {
+            Some(_) => self.workspace.top_level(),
+            None => &self.tools.root,
+        };
+        let script = self.script(command, directory, SCRIPT_SECONDS, None);
         let ran = self.run(branch, script).await?;
         Ok(Some(Verdict::of(Found::Yes, ran.exit)))
     }
@@ -98,7 +125,7 @@ impl Bench {
         ask: impl FnOnce(&dyn Workspace) -> T + Send + 'static,
     ) -> Result<T> {
         let workspace = Arc::clone(&self.workspace);
-        let asked = tokio::task::spawn_blocking(move || ask(&*workspace)).await;
+        let asked = blocking(move || ask(&*workspace)).await;
         asked.map_err(Error::other)
     }
 

@@ -76,8 +76,13 @@ mod tests {
         assert_eq!(kept, gate);
         let lines = kept.last_lines();
         assert_eq!((lines.len(), lines[0], lines[9]), (10, "line 20", "line 29"));
-        let phase =
-            |passed_at| Phase { name: "Plan".into(), gate: None, approve: false, passed_at };
+        let phase = |passed_at| Phase {
+            name: "Plan".into(),
+            gate: None,
+            approve: false,
+            passed_at,
+            held: None,
+        };
         assert!(kept.is_current(&[phase(None)]));
         assert!(!kept.is_current(&[phase(Some(time))]) && !kept.is_current(&[]));
     }

@@ -10,6 +10,7 @@ use std::{
 
 use harness::{
     Branch, Error, Hub, Ports, Result,
+    blocking::blocking,
     check::Check,
     core::{
         Receipt, Refusal, Task, TaskId, TreeId, flag, lease,
@@ -110,11 +111,11 @@ impl<C: Clerk> Completion<'_, C> {
         let check = Check::of(&task, variables.task(&task, &request.holder).list());
         let lease = task.timeout_seconds.unwrap_or(lease::CLIENT_LEASE_SECONDS).max(1);
         let tick = Duration::from_millis(lease.saturating_mul(1000) / 3).max(SHORTEST_TICK);
-        let protected = request.rules.protected.clone();
+        let protected = request.rules.protected.clone().of_task(&task);
         let hub = self.hub.clone();
         let doing = Doing { clerk: self.clerk, hub, court, task, check, protected };
         match doing.drive(Ports { tick, ..self.ports.clone() }, judge, stop).await? {
-            JudgeEnd::Completed { .. } => {
+            JudgeEnd::Completed { .. } | JudgeEnd::Green(_) => {
                 doing.forget().await;
                 Ok(id)
             }
@@ -184,7 +185,7 @@ impl<C: Clerk> Doing<'_, C> {
     /// Commits the work of a client that requested it.
     async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {
         let (site, task) = (Arc::clone(&self.court.site), self.task.clone());
-        let kept = tokio::task::spawn_blocking(move || {
+        let kept = blocking(move || {
             let message = format!("{}: {}", task.id, task.title);
             site.commit(&task, tree.as_ref(), &message)
         });
@@ -208,7 +209,7 @@ impl<C: Clerk> Doing<'_, C> {
     async fn forget(&self) {
         let Some(epoch) = self.task.epoch.filter(|_| self.task.check().is_some()) else { return };
         let (site, task) = (Arc::clone(&self.court.site), self.task.clone());
-        let forgotten = tokio::task::spawn_blocking(move || match site.base(&task)? {
+        let forgotten = blocking(move || match site.base(&task)? {
             Some(_) => site.workspace()?.forget_settings(&task.id, epoch),
             None => Ok(()),
         });

@@ -8,6 +8,7 @@ use std::{
 
 use harness::{
     Branch, Error, Result,
+    blocking::blocking,
     check::{Check, Checked},
     core::{
         CommitId, Receipt, Task,
@@ -229,8 +230,9 @@ impl Court {
         check: &Check,
         commit: Option<CommitId>,
     ) -> Result<Checked> {
-        let (court, check) = (self.clone(), check.clone());
-        until_cancelled(branch, move |cancel| {
+        let (court, task) = (self.clone(), check.task());
+        let check = check.clone();
+        let checked = until_cancelled(branch, move |cancel| {
             let (shell, site) = (&*court.shell, &court.site);
             match commit {
                 None => Ok(check.run_in(shell, site.directory(), cancel)?),
@@ -239,8 +241,10 @@ impl Court {
                     Ok(check.run_clean(shell, &*workspace, &court.root, &at, cancel)?)
                 }
             }
-        })
-        .await
+        });
+        let checked = checked.await?;
+        branch.emit(checked.event(task));
+        Ok(checked)
     }
 
     /// Returns the result of a check for the machine.
@@ -272,7 +276,7 @@ impl Court {
         act: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let court = self.clone();
-        tokio::task::spawn_blocking(move || act(&court)).await.map_err(Error::other)?
+        blocking(move || act(&court)).await.map_err(Error::other)?
     }
 }
 

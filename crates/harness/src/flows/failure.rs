@@ -15,7 +15,7 @@ fn name(task: &TaskId) -> String {
 }
 
 /// Returns the stored output of the task, if there is any.
-pub(super) fn of(root: &Path, task: &TaskId) -> io::Result<Option<String>> {
+pub fn failed_output(root: &Path, task: &TaskId) -> io::Result<Option<String>> {
     let Some(folder) = Folder::find(&Home::of(root).failures())? else { return Ok(None) };
     let bytes = folder.read_small(&name(task), BYTES_MAX)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))

@@ -3,12 +3,13 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use harness::{
-    Ask, Branch, Ports, Result, Session,
+    Ask, Branch, Event, Ports, Result, Session,
+    blocking::blocking,
     check::Check,
     core::{
         Timestamp,
         check::Verdict,
-        ledger::{self, Phase},
+        ledger::{self, GATE_TIMEOUT_SECONDS, Phase},
         machine::gate::{Effect, Ended, Gate, GateEnd, Waiting},
     },
     process::Redactor,
@@ -17,8 +18,6 @@ use harness::{
 
 use super::{Bench, ClosedGate, tools::until_cancelled};
 
-/// The time limit of a gate if the ledger sets none.
-const GATE_SECONDS: u64 = 600;
 /// The amount of its output that is reported.
 const OUTPUT_BYTES: usize = 8 * 1024;
 /// The answer that lets a phase pass.
@@ -80,6 +79,7 @@ impl Gatehouse {
         waiting: Option<Waiting>,
     ) -> Result<GateEnd> {
         let name = phase.name.clone();
+        let begun = tokio::time::Instant::now();
         let end = cx.drive(&self.ports, Gate::new(phase, waiting), |branch, effect| {
             let gatehouse = self.clone();
             async move {
@@ -90,6 +90,16 @@ impl Gatehouse {
             }
         });
         let end = end.await?;
+        let outcome = match &end {
+            GateEnd::Passed => "passed",
+            GateEnd::Closed { .. } => "closed",
+            GateEnd::Interrupted => "interrupted",
+        };
+        cx.emit(Event::RunGate {
+            phase: name.clone(),
+            outcome: outcome.to_owned(),
+            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
         if let GateEnd::Closed { why, output } = &end {
             self.keep(name, why, output).await;
         }
@@ -102,7 +112,7 @@ impl Gatehouse {
         let output = self.redactor.text(output).into_owned();
         let closed = ClosedGate::new(phase, self.ports.clock.now(), why.to_owned(), output);
         let root = self.root.clone();
-        _ = tokio::task::spawn_blocking(move || closed.keep(&root)).await;
+        _ = blocking(move || closed.keep(&root)).await;
     }
 
     /// Returns the remaining time, at least one second. Without an end it is practically unlimited.
@@ -111,7 +121,8 @@ impl Gatehouse {
     }
 
     async fn check<A>(self, branch: &Branch<A>, gate: ledger::Gate) -> Result<Ended> {
-        let timeout_seconds = gate.timeout_seconds.unwrap_or(GATE_SECONDS).min(self.seconds_left());
+        let timeout_seconds =
+            gate.timeout_seconds.unwrap_or(GATE_TIMEOUT_SECONDS).min(self.seconds_left());
         let environment = self.environment.clone();
         let check = Check { command: gate.command, timeout_seconds, environment };
         let (shell, directory) = (Arc::clone(&self.shell), self.directory.clone());

@@ -15,13 +15,13 @@ use super::{
     objective::ObjectiveLog, tools::until_cancelled, words,
 };
 use harness::{
-    Branch, Event, Result,
+    Branch, Error, Event, Result,
     agent::Prompt,
     check::Check,
     core::{
         Command, Holder, Run, Stop, Task, Timestamp,
-        agent::End,
-        command::{Anew, Note, OfRun, RunStep, Take},
+        agent::{End, StoppedBy},
+        command::{Anew, Note, OfRun, RunStep, RunView, Take},
         ledger::Phase,
         machine::{
             gate::Waiting,
@@ -74,11 +74,20 @@ where
         transcripts: brief.rules.transcripts.clone(),
     };
     doing.log().started(&brief.iterations).await;
-    let outcome = cx.drive(&bench.tools.ports, Iterate::new(brief), |branch, effect| {
+    let branch = cx.apart();
+    let outcome = branch.drive(&bench.tools.ports, Iterate::new(brief), |branch, effect| {
         let doing = doing.clone();
         async move { doing.perform(branch, effect).await }
     });
-    let stop = outcome.await?;
+    let stop = match &bench.own {
+        None => outcome.await?,
+        Some(place) => tokio::select! {
+            stop = outcome => stop?,
+            () = place.shared.guard_budget(&branch, &bench.tools) => {
+                return Err(Error::message("the watch over a budget does not end"));
+            }
+        },
+    };
     doing.log().ended(&stop).await;
     Ok(stop)
 }
@@ -118,8 +127,25 @@ async fn brief(bench: &Bench, errand: &Errand) -> Result<Brief> {
 async fn open(bench: &Bench, task: &Task, now: Timestamp) -> Result<Run> {
     let tools = &bench.tools;
     let loops = tools.loops.clone();
-    let parent = tools.run_row(&loops.run).await?;
+    let mut parent = tools.run_row(&loops.run).await?;
+    // One of several workers of the run may have another agent.
+    if let Some(agent) = &tools.judging.agent {
+        parent.agent.clone_from(agent);
+    }
     let row = bench.attempt_row(&parent, (loops.new_id)(), task, now);
+    let anew = Anew {
+        agent: Some(parent.agent),
+        agent_command: Some(parent.agent_command),
+        completion_promise: Some(parent.completion_promise),
+        max_iterations: Some(parent.limits.max_iterations),
+        parent: Some(parent.id),
+        ..Anew::default()
+    };
+    let take = Take { anew, ..Take::default() };
+    // A new row is stored as if it had been taken up already, which saves a transaction.
+    let queued = row.status;
+    let row = taken_up(row, &take, now)?;
+    let id = row.id.clone();
     let (place, secrets) = (bench.handoff.clone(), tools.redactor.clone());
     let (task, runs) = (task.id.clone(), Arc::clone(&loops.runs));
     let found = tools.blocking(move || {
@@ -129,18 +155,19 @@ async fn open(bench: &Bench, task: &Task, now: Timestamp) -> Result<Run> {
         Ok(runs.open_run(&row)?)
     });
     let found = found.await?;
-    let anew = Anew {
-        agent: Some(parent.agent),
-        agent_command: Some(parent.agent_command),
-        completion_promise: Some(parent.completion_promise),
-        max_iterations: Some(parent.limits.max_iterations),
-        parent: Some(parent.id),
-        ..Anew::default()
-    };
-    let step = RunStep::Take(Take { anew, ..Take::default() });
-    let take = OfRun { run: found.id.clone(), by: None, step };
+    if found.id == id {
+        return Ok(Run { status: queued, ..found });
+    }
+    let take = OfRun { run: found.id.clone(), by: None, step: RunStep::Take(take) };
     tools.commit(take.into()).await?;
     Ok(Run { status: found.status, ..tools.run_row(&found.id).await? })
+}
+
+/// Returns a new row as it is after a process took it up.
+fn taken_up(row: Run, take: &Take, now: Timestamp) -> Result<Run> {
+    let of_run = OfRun { run: row.id.clone(), by: None, step: RunStep::Take(take.clone()) };
+    let change = of_run.decide(&RunView { run: row, last: None, parent: None }, now);
+    Ok(change.map_err(Error::other)?.run)
 }
 
 #[derive(Clone)]
@@ -208,6 +235,7 @@ impl Doing {
         branch.emit(Event::RunIteration {
             row_id: self.run.id.clone(),
             task_id: self.run.task.clone(),
+            epoch: self.run.epoch,
             iteration: turn.number,
             max_iterations: self.run.limits.max_iterations,
         });
@@ -215,8 +243,42 @@ impl Doing {
         self.bench.workspace.disturbed();
         let agent = turn.agent;
         let prompt = self.prompt(branch, &turn).await?;
-        let end = branch.execute(move |team| team.agent(agent), prompt).await?;
+        let end = tokio::select! {
+            end = branch.execute(move |team| team.agent(agent), prompt) => end?,
+            () = self.keep_deadline(branch) => {
+                return Err(Error::message("the watch over the time does not end"));
+            }
+        };
         Ok(Ended::Worked(end))
+    }
+
+    /// Stops the agent when a time limit is over that was set while it works. The one that it was
+    /// started with is a limit of its process. It never completes.
+    async fn keep_deadline<A: Send + Sync>(&self, branch: &Branch<A>) {
+        let mut allowances = branch.hub().allowances();
+        loop {
+            let deadline = allowances.borrow_and_update().and_then(|now| now.deadline);
+            let left = async {
+                match deadline {
+                    Some(end) => {
+                        let now = self.bench.tools.ports.clock.now();
+                        tokio::time::sleep(Duration::from_secs(end.since(now))).await;
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = allowances.changed() => {
+                    if changed.is_err() {
+                        return std::future::pending().await;
+                    }
+                }
+                () = left => {
+                    branch.stop(StoppedBy::Budget);
+                    return std::future::pending().await;
+                }
+            }
+        }
     }
 
     async fn prompt<A>(&self, branch: &Branch<Team<A>>, turn: &Turn) -> Result<Prompt>
@@ -322,6 +384,7 @@ impl Doing {
             Ok(check.run_in(&*bench.tools.shell, bench.workspace.top_level(), cancel)?)
         });
         let checked = checked.await?;
+        branch.emit(checked.event(None));
         self.log().checked(&checked.verdict).await;
         let output = self.bench.tools.output(&checked.ran, OUTPUT_BYTES);
         Ok(Ended::Verified { verdict: checked.verdict, output })

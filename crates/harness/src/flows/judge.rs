@@ -17,7 +17,7 @@ use harness::{
         },
         protect::Protected,
     },
-    workspace::WorkspaceError,
+    workspace::{WorkspaceError, with_trailer},
 };
 
 pub use super::court::{Court, Judging, Reach, Record};
@@ -113,7 +113,7 @@ impl Judge {
         let Some(base) = self.bench.base(&self.task) else {
             return Ok(no_base());
         };
-        let message = format!("{}: {}", self.task.id, self.task.title);
+        let message = self.message();
         let (tree, hidden, settings) = match tree {
             Some(tree) => (tree, Vec::new(), Vec::new()),
             None => match self.court.before(&self.task, None).await? {
@@ -156,6 +156,16 @@ impl Judge {
             }
             Err(why) if is_about_the_work(&why) => Ok(Ended::NotKept { why: why.to_string() }),
             Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Returns the message of the commit. A result that lands carries the trailer from the beginning:
+    /// if nothing else landed meanwhile, the commit need not be made again.
+    fn message(&self) -> String {
+        let message = format!("{}: {}", self.task.id, self.task.title);
+        match self.bench.own {
+            Some(_) => with_trailer(&message, &self.task.id, self.task.epoch.unwrap_or_default()),
+            None => message,
         }
     }
 

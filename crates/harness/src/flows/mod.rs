@@ -11,15 +11,18 @@ mod closed_gate;
 pub mod completion;
 mod court;
 mod failure;
+mod fence;
 #[doc(hidden)]
 pub mod gate;
 mod handoff;
 pub mod iterate;
 #[doc(hidden)]
 pub mod judge;
+mod land;
 mod loop_settings;
 mod objective;
 pub mod session;
+mod shared;
 mod site;
 mod team;
 mod tools;
@@ -29,10 +32,13 @@ pub mod worker;
 
 pub use bench::Bench;
 pub use closed_gate::ClosedGate;
+pub use failure::failed_output;
 pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};
 pub use loop_settings::LoopSettings;
+#[doc(hidden)]
+pub use shared::{OwnPlace, SharedWork};
 #[doc(hidden)]
 pub use site::Site;
 pub use team::Team;

@@ -3,7 +3,7 @@
 
 use harness::core::{
     Command, Iteration, Run, Stop, check::Verdict, command::Note, fact::ObjectiveStep,
-    run::StopReason,
+    machine::worker::environment_problem, run::StopReason,
 };
 
 use super::Tools;
@@ -44,6 +44,11 @@ impl ObjectiveLog<'_> {
     }
 
     pub(super) async fn ended(&self, stop: &Stop) {
+        if let Some(problem) =
+            environment_problem(stop, None).filter(|_| self.run.objective.is_some())
+        {
+            self.commit(problem).await;
+        }
         let words = stop.words().map(|words| format!(": {words}")).unwrap_or_default();
         let (step, message) = match stop.reason {
             StopReason::Complete => (ObjectiveStep::Reached, format!("reached{words}")),
@@ -58,8 +63,12 @@ impl ObjectiveLog<'_> {
             return;
         }
         let message = self.tools.redactor.text(&message).into_owned();
-        let note = Note::Objective { run: self.run.id.clone(), step, message };
-        if let Err(why) = self.tools.commit(Command::Note(note)).await {
+        self.commit(Command::Note(Note::Objective { run: self.run.id.clone(), step, message }))
+            .await;
+    }
+
+    async fn commit(&self, command: Command) {
+        if let Err(why) = self.tools.commit(command).await {
             tracing::warn!(%why, "the log lacks a line about the objective");
         }
     }

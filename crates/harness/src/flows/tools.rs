@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 use harness::{
     Branch, Error, Ports, Result,
     agent::Desk,
+    blocking::blocking,
     core::{Command, Holder, Ledger, Run, RunId, Task, Timestamp, variables::Variables},
     home::{Home, folder::Folder},
     process::Redactor,
@@ -45,6 +46,8 @@ pub struct Tools {
     pub judging: super::Judging,
     /// The run, and the settings of its loops over contexts.
     pub loops: super::LoopSettings,
+    /// What several workers share; `None` for one worker in the main tree.
+    pub shared: Option<super::SharedWork>,
 }
 
 /// Runs `act` on a thread that may block. It is asked to stop when the branch has to end or nothing
@@ -61,7 +64,7 @@ pub(super) async fn until_cancelled<A, T: Send + 'static>(
     }
     let cancel = Cancel::new()?;
     let stop = StopOnDrop(cancel.clone());
-    let mut running = tokio::task::spawn_blocking(move || act(&cancel));
+    let mut running = std::pin::pin!(blocking(move || act(&cancel)));
     let ended = tokio::select! {
         ended = &mut running => ended,
         () = branch.cancelled().cancelled() => {
@@ -84,7 +87,7 @@ impl Tools {
         &self,
         act: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        tokio::task::spawn_blocking(act).await.map_err(Error::other)?
+        blocking(act).await.map_err(Error::other)?
     }
 
     /// Returns the remaining time, at least one second. Without an end it is practically unlimited.

@@ -97,7 +97,7 @@ fn brief(doing: &Doing, task: &Task, after_step: Option<u32>) -> Result<TaskBrie
         after_step,
         checkpoints: after_step.map(|_| steps.collect()).unwrap_or_default(),
         failures: task.error_log.iter().map(ToString::to_string).collect(),
-        failure_output: failure::of(&doing.bench.tools.root, &task.id)?,
+        failure_output: failure::failed_output(&doing.bench.tools.root, &task.id)?,
     })
 }
 

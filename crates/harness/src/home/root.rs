@@ -58,6 +58,8 @@ files! {
     GITIGNORE, gitignore: ".harness/.gitignore";
     /// The file whose OS lock is the second lock of the root.
     LOCK, lock: ".harness/lock";
+    /// The schema of harness.toml, for editors.
+    SCHEMA, schema: ".harness/harness.schema.json";
     /// The trajectory: every fact as a JSON object.
     TRAJECTORY, trajectory: ".harness/trajectory.jsonl";
     /// The record of runs.
@@ -66,6 +68,8 @@ files! {
     RECEIPTS, receipts: ".harness/receipts";
     /// The folder of the reports of runs.
     RUNS, runs: ".harness/runs";
+    /// The folder of the pull requests that runs opened.
+    PULL_REQUESTS, pull_requests: ".harness/pull-requests";
     /// The folder of the output of agents.
     TRANSCRIPTS, transcripts: ".harness/transcripts";
     /// The folder of the output of failed checks.
@@ -80,6 +84,8 @@ files! {
     PROMPTS, prompts: ".harness/prompts";
     /// The folder of the workers at work.
     WORKERS, workers: ".harness/workers";
+    /// The folder of the work trees of workers.
+    WORKTREES, worktrees: ".harness/worktrees";
     /// The folder of the hooks.
     HOOKS, hooks: ".harness/hooks";
     /// The output of a run in the background.

@@ -10,7 +10,13 @@ use super::{
     server::{Duty, Host, Server, serve},
     socket::Bound,
 };
-use crate::{home::Home, process::leftovers, project::Engine, store::Writer, workspace::Workspace};
+use crate::{
+    home::Home,
+    process::leftovers,
+    project::{ActiveRun, Engine},
+    store::Writer,
+    workspace::Workspace,
+};
 
 /// The longest interval of sweeps for processes that agents left behind.
 const SWEEP_SECONDS_MAX: u64 = 100;
@@ -25,17 +31,19 @@ pub struct Service {
 }
 
 impl Engine<Writer> {
-    /// Serves the root while a run works in it, until [`Server::end`]. It runs inside a tokio
+    /// Serves the root while `run` works in it, until [`Server::end`]. It runs inside a tokio
     /// runtime, which also ends processes that agents left behind.
     pub fn serve_beside(
         &self,
         bound: Bound,
         service: Service,
         workspace: Arc<dyn Workspace>,
+        run: &ActiveRun,
     ) -> io::Result<Server> {
         let every = Duration::from_secs((service.lease_seconds / 3).clamp(1, SWEEP_SECONDS_MAX));
         let left = Home::of(self.root()).processes();
-        let server = serve(bound, self.host(service, Duty::Run, Some(workspace)))?;
+        let host = self.host(service, Duty::Run, Some(workspace));
+        let server = serve(bound, Host { budget: run.budget(), ..host })?;
         tokio::spawn(leftovers::keep_sweeping(left, every));
         Ok(server)
     }
@@ -71,6 +79,7 @@ impl Engine<Writer> {
             duty,
             secrets: self.secrets().clone(),
             adding: service.adding,
+            budget: None,
         }
     }
 }

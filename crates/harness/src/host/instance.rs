@@ -24,7 +24,8 @@ pub(super) struct Instance {
     home: PathBuf,
     beside: PathBuf,
     socket: File,
-    root: File,
+    /// The lock of the root; `None` for a socket beside that of the host.
+    root: Option<File>,
 }
 
 /// Returns the lock file in the root. Its content is the pid of its holder.
@@ -42,15 +43,21 @@ impl Instance {
     /// Takes both locks at once or not at all.
     pub(super) fn take(root: &Path, socket: &Path) -> Result<Self, SocketError> {
         let home = of_root(root);
-        let root = take(&home)?;
+        let root = Some(take(&home)?);
         let beside = beside(socket);
         Ok(Self { socket: take(&beside)?, beside, home, root })
+    }
+
+    /// Takes the lock of a socket beside that of the host.
+    pub(super) fn take_beside(root: &Path, socket: &Path) -> Result<Self, SocketError> {
+        let (home, beside) = (of_root(root), beside(socket));
+        Ok(Self { socket: take(&beside)?, beside, home, root: None })
     }
 
     /// Returns whether the root is still there and still ours. It, or `.harness`, may have been
     /// removed.
     pub(super) fn holds(&self) -> bool {
-        is_at(&self.root, &self.home)
+        self.root.as_ref().is_none_or(|root| is_at(root, &self.home))
     }
 }
 

@@ -34,6 +34,7 @@ use crate::{
     agent::Desk,
     hub::Hub,
     process::{Redactor, ancestry::Peer},
+    project::RunBudget,
     protocol::{Answer, Call, LINE_BYTES_MAX, Refused, Request, Verb},
     store::Writer,
     workspace::Workspace,
@@ -67,6 +68,8 @@ pub struct Host {
     pub secrets: Redactor,
     /// `[tasks] agents_may_add`.
     pub adding: Adding,
+    /// The budget of the run that this process drives.
+    pub budget: Option<RunBudget>,
 }
 
 impl Host {

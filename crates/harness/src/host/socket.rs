@@ -157,6 +157,36 @@ pub struct Bound {
 /// listener is replaced.
 pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     let path = path(root, places).map_err(|e| io_error("find", root, e))?;
+    let bound = listen(root, path, Instance::take)?;
+    bound.name().map_err(|e| io_error("write", &Home::of(root).socket_name(), e))?;
+    Ok(bound)
+}
+
+/// Binds a socket for the agents of this process, beside that of the host of `root`. Others find it
+/// only by its path.
+pub fn bind_beside(root: &Path, places: &Places) -> Result<Bound, SocketError> {
+    bind_beside_as(root, places, &std::process::id().to_string())
+}
+
+/// Returns the path of a further socket of `root`, beside that of its host. `word` is a part of its
+/// name.
+pub fn path_beside(root: &Path, places: &Places, word: &str) -> io::Result<PathBuf> {
+    let host = path(root, places)?;
+    let name = host.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(host.with_file_name(format!("{name}-{word}.sock")))
+}
+
+/// Binds that socket. Others find it by [`path_beside`].
+pub fn bind_beside_as(root: &Path, places: &Places, word: &str) -> Result<Bound, SocketError> {
+    let path = path_beside(root, places, word).map_err(|e| io_error("find", root, e))?;
+    listen(root, path, Instance::take_beside)
+}
+
+fn listen(
+    root: &Path,
+    path: PathBuf,
+    take: impl FnOnce(&Path, &Path) -> Result<Instance, SocketError>,
+) -> Result<Bound, SocketError> {
     let length = path.as_os_str().len();
     if length > PATH_BYTES_MAX {
         return Err(SocketError::TooLong { path, length });
@@ -166,7 +196,7 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
         .map_err(|e| io_error("make", &Home::of(root).folder(), e))?;
     make_folder(path.parent().unwrap_or(Path::new("/")))?;
     refuse_others(&path)?;
-    let instance = Instance::take(root, &path)?;
+    let instance = take(root, &path)?;
     make_room(&path)?;
     let listener = UnixListener::bind(&path).map_err(|e| io_error("listen on", &path, e))?;
     // A client that connects before this is checked by its uid as well.
@@ -174,9 +204,7 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
         .map_err(|e| io_error("protect", &path, e))?;
     let made = fs::symlink_metadata(&path).map_err(|e| io_error("look at", &path, e))?;
     let inode = Inode::of(&made);
-    let bound = Bound { listener, path, root: root.to_owned(), inode, instance };
-    bound.name().map_err(|e| io_error("write", &Home::of(root).socket_name(), e))?;
-    Ok(bound)
+    Ok(Bound { listener, path, root: root.to_owned(), inode, instance })
 }
 
 /// Refuses any other object, which we must not remove.
@@ -284,7 +312,8 @@ impl Bound {
         }
     }
 
-    pub(super) fn listener(&self) -> io::Result<tokio::net::UnixListener> {
+    /// Returns the listener for the tokio runtime that this is called in.
+    pub fn listener(&self) -> io::Result<tokio::net::UnixListener> {
         let listener = self.listener.try_clone()?;
         listener.set_nonblocking(true)?;
         tokio::net::UnixListener::from_std(listener)

@@ -24,6 +24,7 @@ use std::{
     },
 };
 
+use harness_core::run::Allowance;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +62,8 @@ struct Core {
     cancelled: CancellationToken,
     /// The number of requests to stop everything.
     interrupts: watch::Sender<u64>,
+    /// The budget of the run, once it was changed.
+    allowance: watch::Sender<Option<Allowance>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -86,6 +89,7 @@ impl Hub {
             talk: Mutex::new(Talk::default()),
             cancelled: CancellationToken::new(),
             interrupts: watch::Sender::new(0),
+            allowance: watch::Sender::new(None),
         });
         Self { core, scope: root }
     }

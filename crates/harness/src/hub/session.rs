@@ -1,5 +1,6 @@
 //! The session of people with a run: their messages to it, its questions, and the order to stop.
 
+use harness_core::run::Allowance;
 use tokio::sync::watch;
 
 use super::{
@@ -96,6 +97,20 @@ impl Hub {
     /// notice it.
     pub fn interrupt(&self) {
         self.core.interrupts.send_modify(|times| *times += 1);
+    }
+
+    /// Informs everything that is [driven](crate::Branch::drive) of a new budget of the run.
+    pub fn allow(&self, allowance: Allowance) {
+        self.core.allowance.send_if_modified(|known| {
+            let changes = *known != Some(allowance);
+            *known = Some(allowance);
+            changes
+        });
+    }
+
+    /// Returns the budget of the run as it changes; `None` while it is the one that the run began with.
+    pub fn allowances(&self) -> watch::Receiver<Option<Allowance>> {
+        self.core.allowance.subscribe()
     }
 
     pub(crate) fn interrupts(&self) -> watch::Receiver<u64> {

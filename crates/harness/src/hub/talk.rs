@@ -96,6 +96,8 @@ pub struct OpenQuestion {
     pub allow_text: bool,
     /// The phase that the answer lets pass or not.
     pub phase: Option<String>,
+    /// The task whose agent asks.
+    pub task: Option<String>,
 }
 
 pub(crate) type Validate = Box<dyn Fn(&UserReply) -> Result<(), String> + Send>;
@@ -106,6 +108,7 @@ pub(crate) struct Question {
     pub(crate) allow_text: Option<bool>,
     pub(crate) validate: Option<Validate>,
     pub(crate) phase: Option<String>,
+    pub(crate) task: Option<String>,
 }
 
 /// The receiving end of a question.
@@ -246,6 +249,7 @@ impl Talk {
             choices: open.question.choices.clone(),
             allow_text: open.question.takes_text(),
             phase: open.question.phase.clone(),
+            task: open.question.task.clone(),
         };
         self.open.iter().filter(|(_, o)| o.accepted.is_none()).map(question).collect()
     }

@@ -12,7 +12,7 @@ pub struct Allowed {
 /// The variables that every agent needs to work as in the user's terminal. Proxies are listed in
 /// both spellings, because curl, for example, accepts `http_proxy` in lower case only.
 const BASE: &str = "PATH HOME USER SHELL LANG LC_* TERM TMPDIR XDG_* SSH_AUTH_SOCK GIT_* *_PROXY \
-                    *_proxy SSL_CERT_* NODE_EXTRA_CA_CERTS HARNESS_*";
+                    *_proxy SSL_CERT_* NODE_EXTRA_CA_CERTS HARNESS_* TRACEPARENT";
 const CLAUDE: &str = "ANTHROPIC_* CLAUDE_* DISABLE_* AWS_* GOOGLE_*";
 /// The time zone is needed to read the times at which Codex reports the end of a limit.
 const CODEX: &str = "OPENAI_* CODEX_* TZ";

@@ -10,6 +10,7 @@
 //! | [`guard`] | the process between harness and the agent, which ends the tree of the agent |
 //! | `script` | the same for a check or another command line, for a thread that may block |
 //! | `ancestry` | the role of a process in a root, by its ancestors and its environment |
+//! | `program` | the place of a program in `PATH` |
 //! | `leftovers` | what even a killed guard leaves, found by a variable in its environment |
 //! | [`Lines`], `Transcript`, [`Redactor`], [`Allowed`] | what goes in and out |
 
@@ -24,6 +25,7 @@ pub mod leftovers;
 pub(crate) mod life;
 mod lines;
 mod pipes;
+pub(crate) mod program;
 mod redact;
 pub(crate) mod script;
 mod spawner;

@@ -6,7 +6,7 @@ use harness_core::{
     Stop, agent::End, command::RunStep, machine::session::SessionTerms, run::StopReason,
 };
 
-use super::{ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions};
+use super::{ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions, RunPart};
 use crate::{
     agent::{Agent, Prompt},
     cx::Cx,
@@ -50,9 +50,12 @@ impl<K: Keeper> Engine<K> {
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let heartbeat = run.step(RunStep::Beat { lease_seconds: RUN_LEASE_SECONDS });
+        let heartbeat = match run.part() {
+            RunPart::Driver => Some(run.step(RunStep::Beat { lease_seconds: RUN_LEASE_SECONDS })),
+            RunPart::Guest => None,
+        };
         let until = run.stored()?.deadline;
-        let terms = SessionTerms { until, heartbeat: Some(heartbeat), ..terms };
+        let terms = SessionTerms { until, heartbeat, ..terms };
         self.carry_out(run, team, options, Assignment::Ledger(Box::new(terms))).await
     }
 
@@ -131,6 +134,7 @@ impl<K: Keeper> Engine<K> {
                 record: receipts.unwrap_or_else(|| Arc::new(in_root)),
             },
             loops,
+            shared: options.shared,
         };
         Bench::in_main_tree(tools, options.workspace)
     }

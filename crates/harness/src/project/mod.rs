@@ -1,10 +1,12 @@
 //! A state root and the one way to put its parts together: a [`Project`] is the root with what is known
 //! about it, an [`Engine`] is a process at work in it.
 
+mod budget;
 mod engine;
 mod flow;
 mod options;
 mod record;
+mod reversal;
 mod run;
 mod snapshot;
 mod terms;
@@ -32,13 +34,18 @@ use crate::{
 };
 
 #[cfg(feature = "sqlite")]
-use crate::{process::leftovers, store::RunStore};
+use crate::{
+    process::leftovers,
+    store::{RunStore, is_gone},
+};
 
+pub use budget::RunBudget;
 pub use engine::{Engine, Keeper, Parts, Tenure};
 pub use flow::Pursuit;
 pub use options::{AgentTerms, RunOptions};
 pub use record::{RUN_LEASE_SECONDS, RunDriver, RunError, RunRecord, RunStart, new_run_id};
-pub use run::ActiveRun;
+pub use reversal::{Reversal, ReversalEnd};
+pub use run::{ActiveRun, RunPart};
 pub use snapshot::LedgerText;
 pub use terms::{KeptTerms, RunWarning};
 
@@ -122,7 +129,12 @@ impl Project {
     /// Acquires the lock, for a process that works here alone. It does not wait for another
     /// process.
     pub fn hold(&self) -> Result<Acquired<StateLock>, StoreError> {
-        Ok(StateLock::acquire(&self.root, Wait::No)?)
+        self.hold_within(Wait::No)
+    }
+
+    /// Acquires the lock, for a process that works here beside others and holds it for a moment.
+    pub fn hold_within(&self, wait: Wait) -> Result<Acquired<StateLock>, StoreError> {
+        Ok(StateLock::acquire(&self.root, wait)?)
     }
 
     /// Opens the store without the gate that keeps secrets out.
@@ -165,11 +177,11 @@ impl Project {
     }
 
     /// Starts the engine of a run, with the [hub](ActiveRun::hub) of that run. Its events are
-    /// recorded in the state root, and `lock` is held until it ends.
+    /// recorded in the state root. A lock in `locking` is held until it ends.
     pub fn engine_of(
         &self,
         run: &ActiveRun,
-        lock: StateLock,
+        locking: Locking,
         hub: Hub,
         observers: Observers,
     ) -> Result<Engine<Writer>, StoreError> {
@@ -177,10 +189,10 @@ impl Project {
             // Hooks act only while there is a session.
             RealDisk::open(&self.root)?.make_marker()?;
         }
-        let path = self.home().runs().join(format!("{}.jsonl", run.row().id));
+        let path = self.home().runs().join(format!("{}.jsonl", run.recorded_as()));
         let recorder = Recorder::start(&path, self.secrets.clone(), &hub);
         let observers = Observers::default().with(recorder).with(observers);
-        self.engine(Locking::Held(lock), hub, observers)
+        self.engine(locking, hub, observers)
     }
 
     /// Returns the stored run that can be resumed: the one of this name, or the newest one. It
@@ -205,5 +217,27 @@ impl Project {
             clock: Arc::clone(&self.clock),
         };
         Ok(record.begin(&self.snapshot()?, start)?.after(ended.collect()))
+    }
+
+    /// Returns the access to the budget of a run that no process drives: the one of this name, or the
+    /// newest one that can be resumed.
+    #[cfg(feature = "sqlite")]
+    pub fn budget(&self, id: Option<&RunId>) -> Result<RunBudget, RunError> {
+        let run = self.resumable(id)?;
+        Ok(RunBudget {
+            run: run.id,
+            // The name of an owner that is gone is no secret; a live one is respected.
+            by: run.lease.map(|lease| lease.owner).filter(is_gone),
+            runs: Arc::new(RunStore::open(&self.root)?),
+            terms: self.state_home.as_deref().map(|home| KeptTerms::of(&self.root, home)),
+            clock: Arc::clone(&self.clock),
+        })
+    }
+
+    /// Returns the runs over the ledger that live processes drive, newest first. It takes no lock.
+    #[cfg(feature = "sqlite")]
+    pub fn driven_runs(&self) -> Result<Vec<Run>, RunError> {
+        let Some(runs) = RunStore::look(&self.root)? else { return Ok(Vec::new()) };
+        RunRecord::driven(&runs)
     }
 }

@@ -11,7 +11,7 @@ use harness_core::{
 
 use super::{ActiveRun, RUN_LEASE_SECONDS};
 use crate::{
-    flows::{LoopSettings, Record},
+    flows::{LoopSettings, Record, SharedWork},
     prompts::Prompts,
     shell::{Shell, SystemShell},
     workspace::Workspace,
@@ -56,6 +56,8 @@ pub struct RunOptions {
     pub restarts: bool,
     /// The texts for agents.
     pub prompts: Arc<Prompts>,
+    /// What several workers share; `None` for one worker in the main tree.
+    pub shared: Option<SharedWork>,
 }
 
 /// The terms of one agent of a run.
@@ -88,6 +90,7 @@ impl RunOptions {
             waits: true,
             restarts: true,
             prompts: Arc::new(Prompts::built_in()),
+            shared: None,
         }
     }
 
@@ -96,7 +99,7 @@ impl RunOptions {
         LoopSettings {
             runs: Arc::clone(&run.runs),
             run: run.row().id.clone(),
-            by: Some(run.driver.owner.clone()),
+            by: Some(run.driven_by()),
             new_id: Arc::clone(&run.driver.new_id),
             rules: iterate::Rules {
                 promise_match: self.promise_match,

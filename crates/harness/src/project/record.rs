@@ -11,6 +11,7 @@ use harness_core::{
 
 use super::{
     ActiveRun, Pursuit,
+    run::RunPart,
     terms::{KeptTerms, RunWarning},
 };
 use crate::{
@@ -58,12 +59,17 @@ pub enum RunStart {
         /// The terms that replace the stored ones.
         anew: Anew,
     },
+    /// It works for a run that another process drives. The attempts are paid for by that run.
+    Join {
+        /// The row as it was read earlier.
+        run: Box<Run>,
+    },
 }
 
 impl RunStart {
     fn row(&self) -> &Run {
         match self {
-            Self::New(run) | Self::Resume { run, .. } => run,
+            Self::New(run) | Self::Resume { run, .. } | Self::Join { run } => run,
         }
     }
 }
@@ -153,11 +159,24 @@ impl RunRecord {
         }
     }
 
+    /// Returns the runs over the ledger that live processes drive, newest first.
+    pub fn driven(runs: &dyn Runs) -> Result<Vec<Run>, RunError> {
+        let driven = |run: &Run| {
+            let lease = run.lease.as_ref();
+            run.objective.is_none()
+                && run.parent.is_none()
+                && !run.status.is_over()
+                && lease.is_some_and(|lease| !is_gone(&lease.owner))
+        };
+        Ok(runs.runs()?.into_iter().filter(driven).collect())
+    }
+
     /// Opens or resumes the row, for this process. Rows that a killed process left as running, and
     /// that cannot be continued, are closed first. `ledger` is the current ledger.
     pub fn begin(&self, ledger: &Ledger, start: RunStart) -> Result<ActiveRun, RunError> {
         self.close_stale(ledger, start.row())?;
         let runs = self.steady();
+        let (driver, clock) = (self.driver.clone(), Arc::clone(&self.clock));
         let (row, anew, mut warnings) = match start {
             RunStart::New(run) => (runs.open_run(&run)?, Anew::default(), Vec::new()),
             RunStart::Resume { run, anew } => {
@@ -165,13 +184,21 @@ impl RunRecord {
                 let warnings = self.compare(&*runs, &row)?;
                 (row, anew, warnings)
             }
+            RunStart::Join { run } => {
+                // A guest may have another agent than the driver.
+                let row = Run { agent: run.agent, ..stored(&*runs, &run.id)? };
+                let (pursuit, part) = (Pursuit::Onward, RunPart::Guest);
+                let warnings = Vec::new();
+                let terms = None;
+                return Ok(ActiveRun { row, pursuit, part, runs, driver, clock, warnings, terms });
+            }
         };
         let pursuit = if row.status.is_over() { Pursuit::Afresh } else { Pursuit::Onward };
         let row = self.take(&*runs, &row, anew)?;
         let kept = self.terms.as_ref().map(|terms| terms.keep(&row));
         warnings.extend(kept.and_then(Result::err));
-        let (driver, clock) = (self.driver.clone(), Arc::clone(&self.clock));
-        Ok(ActiveRun { row, pursuit, runs, driver, clock, warnings })
+        let (part, terms) = (RunPart::Driver, self.terms.clone());
+        Ok(ActiveRun { row, pursuit, part, runs, driver, clock, warnings, terms })
     }
 
     /// Returns runs that keep what this process knows, because the agent can write into the

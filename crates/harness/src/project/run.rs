@@ -5,10 +5,10 @@ use std::sync::Arc;
 use harness_core::{
     Run,
     command::{OfRun, RunStep},
-    run::StopReason,
+    run::{Owner, StopReason},
 };
 
-use super::{Pursuit, RunDriver, RunError, RunWarning, record::stored};
+use super::{KeptTerms, Pursuit, RunBudget, RunDriver, RunError, RunWarning, record::stored};
 use crate::{clock::Clock, hub::Hub, store::Runs};
 
 /// A run that this process drives.
@@ -18,10 +18,21 @@ use crate::{clock::Clock, hub::Hub, store::Runs};
 pub struct ActiveRun {
     pub(super) row: Run,
     pub(super) pursuit: Pursuit,
+    pub(super) part: RunPart,
     pub(super) runs: Arc<dyn Runs>,
     pub(super) driver: RunDriver,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) warnings: Vec<RunWarning>,
+    pub(super) terms: Option<KeptTerms>,
+}
+
+/// The part of this process in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunPart {
+    /// It keeps the row and records its end.
+    Driver,
+    /// It works for a run that another process drives.
+    Guest,
 }
 
 impl ActiveRun {
@@ -40,11 +51,38 @@ impl ActiveRun {
         self.pursuit
     }
 
+    /// Returns the part of this process.
+    pub fn part(&self) -> RunPart {
+        self.part
+    }
+
+    /// Returns the name of the file in which this process records its events.
+    pub(super) fn recorded_as(&self) -> String {
+        match self.part {
+            RunPart::Driver => self.row.id.to_string(),
+            RunPart::Guest => format!("{}.{}", self.row.id, self.driver.owner.pid),
+        }
+    }
+
+    /// Returns the process in whose name steps of the run are taken: its driver. A guest may report
+    /// that the run waits for a person.
+    pub(super) fn driven_by(&self) -> Owner {
+        match (self.part, &self.row.lease) {
+            (RunPart::Guest, Some(lease)) => lease.owner.clone(),
+            (RunPart::Guest, None) | (RunPart::Driver, _) => self.driver.owner.clone(),
+        }
+    }
+
     /// Returns a hub with the name of the run, through which people can send messages to it.
     pub fn hub(&self) -> Hub {
         let hub = Hub::new(self.row.id.as_str());
         hub.start_session();
         hub
+    }
+
+    /// Returns the record that holds its row, as this process sees it.
+    pub fn record(&self) -> Arc<dyn Runs> {
+        Arc::clone(&self.runs)
     }
 
     /// Returns the row as it is stored now.
@@ -57,7 +95,7 @@ impl ActiveRun {
     pub fn end(&self, reason: StopReason) -> Result<Run, RunError> {
         let or_known = |found: Option<Run>| found.unwrap_or_else(|| self.row.clone());
         let row = or_known(self.runs.run(&self.row.id)?);
-        if row.status.is_over() {
+        if row.status.is_over() || self.part == RunPart::Guest {
             return Ok(row);
         }
         let stop = self.step(RunStep::Stop(reason));
@@ -78,6 +116,17 @@ impl ActiveRun {
     #[must_use]
     pub fn through(self, way: impl FnOnce(Arc<dyn Runs>) -> Arc<dyn Runs>) -> Self {
         Self { runs: way(self.runs), ..self }
+    }
+
+    /// Returns the access to its budget; `None` for a guest, because only the driver changes the row.
+    pub(crate) fn budget(&self) -> Option<RunBudget> {
+        (self.part == RunPart::Driver).then(|| RunBudget {
+            run: self.row.id.clone(),
+            by: Some(self.driver.owner.clone()),
+            runs: Arc::clone(&self.runs),
+            terms: self.terms.clone(),
+            clock: Arc::clone(&self.clock),
+        })
     }
 
     /// Returns a step of this run by its driver.

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use harness_core::{
-    Ledger, Reply, Stats, TaskId, Timestamp, WorkerId, command::Claimed, task::Status,
+    Ledger, Reply, Run, Stats, TaskId, Timestamp, WorkerId,
+    command::{Claimed, ImportedTasks},
+    task::Status,
 };
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -53,6 +55,8 @@ pub enum Answer {
         #[serde(default)]
         woken: u64,
     },
+    /// The answer to `budget`.
+    Budget(BudgetView),
     /// The answer to `shutdown`.
     Shutdown {
         /// Always `true`.
@@ -64,7 +68,7 @@ pub enum Answer {
         #[serde(skip_serializing_if = "Option::is_none")]
         received: Option<u64>,
     },
-    /// To `ack`, `abort`, `may` and `yield`.
+    /// To `phase_edit`, `phase_remove`, `session_configure`, `ack`, `pause`, `resume`, `abort`, `may` and `yield`.
     Nothing {},
 }
 
@@ -176,6 +180,9 @@ pub struct ImportedPlan {
     /// The path of the archive with the earlier tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<PathBuf>,
+    /// What an update did, task by task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Box<ImportedTasks>>,
 }
 
 /// A ledger whose tasks were archived.
@@ -265,6 +272,42 @@ pub struct QuestionAnswer {
     pub choice: Option<String>,
 }
 
+/// The budget of a run, and what the run has used of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BudgetView {
+    /// The run.
+    pub run_id: String,
+    /// The status of the run.
+    pub status: String,
+    /// The cost so far; `null` if no agent reported a price.
+    pub cost_usd: Option<f64>,
+    /// The limit in US dollars.
+    pub max_cost_usd: Option<f64>,
+    /// The tokens so far.
+    pub tokens: u64,
+    /// The limit of tokens.
+    pub max_tokens: Option<u64>,
+    /// The time limit, counted from the start or the last resume.
+    pub max_duration_seconds: Option<u64>,
+    /// The end of that time.
+    pub deadline: Option<Timestamp>,
+}
+
+impl From<&Run> for BudgetView {
+    fn from(run: &Run) -> Self {
+        Self {
+            run_id: run.id.to_string(),
+            status: run.status.to_string(),
+            cost_usd: run.usage.cost_usd,
+            max_cost_usd: run.limits.max_cost_usd,
+            tokens: run.usage.tokens(),
+            max_tokens: run.limits.max_tokens,
+            max_duration_seconds: run.limits.max_duration_seconds,
+            deadline: run.deadline.filter(|_| !run.status.is_over()),
+        }
+    }
+}
+
 /// A question that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionView {
@@ -279,6 +322,9 @@ pub struct QuestionView {
     /// The phase that the answer lets pass or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+    /// The task whose agent asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
 }
 
 impl Answer {
@@ -324,13 +370,20 @@ impl Answer {
             Verb::Kick => {
                 Some(Self::Woken { woken: data.get("woken").and_then(Value::as_u64).unwrap_or(0) })
             }
+            Verb::Budget => of(data).map(Self::Budget),
             Verb::Shutdown => Some(Self::Shutdown { shutdown: true }),
             Verb::Send => {
                 Some(Self::Sent { received: data.get("received").and_then(Value::as_u64) })
             }
-            Verb::Ack | Verb::Abort | Verb::May | Verb::Yield => {
-                of::<Map<String, Value>>(data).map(|_| Self::Nothing {})
-            }
+            Verb::PhaseEdit
+            | Verb::PhaseRemove
+            | Verb::SessionConfigure
+            | Verb::Ack
+            | Verb::Pause
+            | Verb::Resume
+            | Verb::Abort
+            | Verb::May
+            | Verb::Yield => of::<Map<String, Value>>(data).map(|_| Self::Nothing {}),
             // Events follow, but no answer.
             Verb::Subscribe => None,
         }

@@ -38,6 +38,16 @@ impl Fields {
         }
     }
 
+    pub(super) fn decimal(&self, name: &str) -> Result<Option<f64>, String> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(format!("{name} must be a number")),
+            },
+        }
+    }
+
     pub(super) fn small(&self, name: &str) -> Result<Option<u32>, String> {
         let number = self.number(name)?.map(u32::try_from).transpose();
         number.map_err(|_| format!("{name} is too large"))

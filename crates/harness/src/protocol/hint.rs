@@ -33,6 +33,10 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
         Refusal::Needed { .. } => {
             one("change their dependencies first: `harness task edit ID --depends-on …`")
         }
+        Refusal::NoSuchPhase { .. } => one("`harness plan phases` shows all phases"),
+        Refusal::PhaseHasTasks { .. } => one(
+            "move them first: `harness task edit ID --phase OTHER`, or `--phase ''` for no phase",
+        ),
         Refusal::UnfinishedWork { .. } => vec![
             "--merge keeps the present tasks and adds new ones".to_owned(),
             "--replace archives the ledger and starts from the plan".to_owned(),
@@ -47,10 +51,12 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
         Refusal::RunTaken { .. } => {
             one("`harness status` shows what it does, `harness abort` stops it")
         }
+        Refusal::Paused { .. } => one("`harness resume` starts claiming again"),
         Refusal::OnlyOperator { .. } => one("run it in your own terminal"),
         Refusal::RunFinished { .. }
         | Refusal::NotClaimed { .. }
         | Refusal::NotFailed { .. }
+        | Refusal::GateChanged { .. }
         | Refusal::Exists { .. }
         | Refusal::Cycle { .. }
         | Refusal::HoldsAnother { .. }
@@ -58,6 +64,8 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
         | Refusal::NotReady { .. }
         | Refusal::Unchecked { .. }
         | Refusal::Undecided { .. }
+        | Refusal::NotInLine { .. }
+        | Refusal::GateHeld { .. }
         | Refusal::MaxSessions { .. }
         | Refusal::Secret { .. }
         | Refusal::BadValue(_)

@@ -17,7 +17,7 @@ mod task;
 mod verb;
 
 pub use answer::{
-    Answer, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Pong,
+    Answer, BudgetView, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Pong,
     QuestionAnswer, QuestionView, ResetPlan, StateView, StatusSummary, StatusView,
 };
 pub use call::Call;
@@ -25,8 +25,8 @@ pub use call::Call;
 pub use call::hide;
 pub use refused::Refused;
 pub use request::{
-    Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe, TaskCheckpoint, TaskClaim,
-    TaskComplete, TaskFail, TaskReason,
+    BudgetRequest, Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe,
+    TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason, TaskRenew,
 };
 pub use task::TaskView;
 pub use verb::Verb;

@@ -1,17 +1,17 @@
 //! Parses the fields of a request. The error messages are published.
 
 use harness_core::{
-    Category, TaskId,
+    Category, RunId, TaskId,
     category::UnknownCategory,
-    command::{Add, Authority, Edit, ImportMode},
+    command::{Add, Authority, ConfigureSession, Edit, EditPhase, ImportMode, SessionKey},
     machine::judge::ClientWork,
 };
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe, TaskCheckpoint, TaskClaim,
-    TaskComplete, TaskFail, TaskReason, Verb, fields::Fields,
+    BudgetRequest, Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe,
+    TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason, TaskRenew, Verb, fields::Fields,
 };
 
 impl Request {
@@ -25,9 +25,13 @@ impl Request {
             Verb::TaskClaim => Self::TaskClaim(TaskClaim {
                 worker_id: fields.worker()?,
                 role: fields.text("role")?,
+                labels: fields.texts("labels")?.unwrap_or_default(),
                 wait_ms: fields.number("wait_ms")?,
                 lease_seconds: fields.number("lease_seconds")?,
             }),
+            Verb::PhaseEdit => Self::PhaseEdit(phase(fields)?),
+            Verb::PhaseRemove => Self::PhaseRemove { name: fields.required("name")? },
+            Verb::SessionConfigure => Self::SessionConfigure(configure(fields)?),
             Verb::TaskAdd => Self::TaskAdd(read_add(fields)?),
             Verb::TaskEdit => {
                 let edit = read_edit(fields, fields.task()?)?;
@@ -42,18 +46,11 @@ impl Request {
                 total: fields.required_small("total")?,
                 description: fields.required("description")?,
             }),
-            Verb::TaskRenew => Self::TaskRenew(fields.holder()?),
-            Verb::TaskComplete => Self::TaskComplete(TaskComplete {
+            Verb::TaskRenew => Self::TaskRenew(TaskRenew {
                 holder: fields.holder()?,
-                authority: match fields.flag("force")? {
-                    true => Authority::Force,
-                    false => Authority::Holder,
-                },
-                work: match fields.flag("commit")? {
-                    true => ClientWork::Committed,
-                    false => ClientWork::Left,
-                },
+                lease_seconds: fields.number("lease_seconds")?,
             }),
+            Verb::TaskComplete => Self::TaskComplete(complete(fields)?),
             Verb::TaskFail => Self::TaskFail(read_fail(fields)?),
             Verb::Ask => Self::Ask(inquiry(fields)?),
             Verb::Questions => Self::Questions,
@@ -65,6 +62,9 @@ impl Request {
             }),
             Verb::Ack => Self::Ack,
             Verb::Kick => Self::Kick,
+            Verb::Pause => Self::Pause,
+            Verb::Resume => Self::Resume,
+            Verb::Budget => Self::Budget(budget(fields)?),
             Verb::Abort => Self::Abort { reason: fields.text("reason")? },
             Verb::Subscribe => Self::Subscribe(subscribe(fields)?),
             Verb::May => Self::May { operation: fields.text("operation")? },
@@ -76,17 +76,58 @@ impl Request {
 
 fn plan(fields: &Fields) -> Result<PlanText, String> {
     let content = fields.content()?;
-    let mode = match (fields.flag("replace")?, fields.flag("merge")?) {
-        (true, true) => return Err("replace and merge exclude each other".to_owned()),
-        (true, false) => ImportMode::Replace,
-        (false, true) => ImportMode::Merge,
-        (false, false) => ImportMode::IfFinished,
+    let flags = (fields.flag("replace")?, fields.flag("merge")?, fields.flag("update")?);
+    let mode = match flags {
+        (true, true, _) => return Err("replace and merge exclude each other".to_owned()),
+        (true, false, true) => return Err("replace and update exclude each other".to_owned()),
+        (true, false, false) => ImportMode::Replace,
+        (false, _, true) => ImportMode::Update,
+        (false, true, false) => ImportMode::Merge,
+        (false, false, false) => ImportMode::IfFinished,
     };
     Ok(PlanText { content, mode })
 }
 
+fn phase(fields: &Fields) -> Result<EditPhase, String> {
+    Ok(EditPhase {
+        name: fields.required("name")?,
+        gate: fields.text("gate")?,
+        gate_timeout_seconds: fields.number("gate_timeout")?,
+        approve: fields.optional_flag("approve")?,
+        before: fields.text("before")?,
+        by: None,
+    })
+}
+
+/// Parses a key and its value, which may be a text or a number.
+fn configure(fields: &Fields) -> Result<ConfigureSession, String> {
+    let name = fields.required("key")?;
+    let known = || SessionKey::ALL.map(SessionKey::name).join(", ");
+    let key = SessionKey::parse(&name);
+    let key = key.ok_or_else(|| format!("key: {name:?} is not one of {}", known()))?;
+    let value = match fields.get("value") {
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => fields.text("value")?,
+    };
+    Ok(ConfigureSession { key, value, by: None })
+}
+
 fn reason(fields: &Fields) -> Result<TaskReason, String> {
     Ok(TaskReason { task_id: fields.task()?, reason: fields.text("reason")? })
+}
+
+fn complete(fields: &Fields) -> Result<TaskComplete, String> {
+    Ok(TaskComplete {
+        holder: fields.holder()?,
+        authority: match fields.flag("force")? {
+            true => Authority::Force,
+            false => Authority::Holder,
+        },
+        work: match fields.flag("commit")? {
+            true => ClientWork::Committed,
+            false => ClientWork::Left,
+        },
+    })
 }
 
 fn read_fail(fields: &Fields) -> Result<TaskFail, String> {
@@ -106,6 +147,7 @@ fn inquiry(fields: &Fields) -> Result<Inquiry, String> {
         choices: fields.texts("choices")?.unwrap_or_default(),
         allow_text: fields.flag("allow_text")?,
         timeout_seconds: fields.number("timeout")?,
+        task_id: fields.text("task_id")?.and_then(|id| TaskId::parse(&id).ok()),
     })
 }
 
@@ -119,6 +161,19 @@ fn read_reply(fields: &Fields) -> Result<QuestionReply, String> {
         (_, None) => return Err("content required".to_owned()),
     };
     Ok(QuestionReply { prompt_id, content, choice })
+}
+
+fn budget(fields: &Fields) -> Result<BudgetRequest, String> {
+    let run_id = match fields.text("run_id")? {
+        Some(name) => Some(RunId::parse(&name).map_err(|why| format!("run_id: {why}"))?),
+        None => None,
+    };
+    Ok(BudgetRequest {
+        run_id,
+        max_cost: fields.decimal("max_cost")?,
+        max_tokens: fields.number("max_tokens")?,
+        max_duration: fields.number("max_duration")?,
+    })
 }
 
 fn subscribe(fields: &Fields) -> Result<Subscribe, String> {
@@ -159,11 +214,13 @@ fn read_edit(fields: &Fields, task: TaskId) -> Result<Edit, String> {
         validation_timeout_seconds: fields.number("timeout")?,
         validation_clean: fields.optional_flag("clean")?,
         validation_baseline: fields.optional_flag("baseline")?,
+        protected: fields.texts("protected")?,
         attempt_timeout_seconds: fields.number("attempt_timeout")?,
         max_attempts: fields.small("max_attempts")?,
         cleanup: fields.text("cleanup")?,
         instructions: fields.text("instructions")?,
         role: fields.text("role")?,
+        requires: fields.texts("requires")?,
         phase: fields.text("phase")?,
         by: None,
     })

@@ -5,10 +5,11 @@ mod wire;
 use std::time::Duration;
 
 use harness_core::{
-    Category, Holder, TaskId, WorkerId,
-    command::{Add, Authority, Edit, ImportMode},
+    Category, Holder, RunId, TaskId, WorkerId,
+    command::{Add, Authority, ConfigureSession, Edit, EditPhase, ImportMode},
     machine::judge::ClientWork,
     role::Operation,
+    run::Budget,
 };
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use super::{Refused, Verb};
 
 /// One request. On the wire, `command` is the name of its [`Verb`] and the other fields stand beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the verbs say what they are for")]
 pub enum Request {
@@ -30,6 +31,11 @@ pub enum Request {
     PlanImport(PlanText),
     PlanReset,
     TaskClaim(TaskClaim),
+    PhaseEdit(#[serde(serialize_with = "wire::phase")] EditPhase),
+    PhaseRemove {
+        name: String,
+    },
+    SessionConfigure(#[serde(serialize_with = "wire::configure")] ConfigureSession),
     TaskAdd(#[serde(serialize_with = "wire::add")] Add),
     TaskEdit(#[serde(serialize_with = "wire::edit")] Edit),
     TaskRemove {
@@ -38,7 +44,7 @@ pub enum Request {
     TaskRetry(TaskReason),
     TaskRelease(TaskReason),
     TaskCheckpoint(TaskCheckpoint),
-    TaskRenew(#[serde(serialize_with = "wire::holder")] Holder),
+    TaskRenew(TaskRenew),
     TaskComplete(TaskComplete),
     TaskFail(TaskFail),
     Ask(Inquiry),
@@ -47,6 +53,9 @@ pub enum Request {
     Send(SentMessage),
     Ack,
     Kick,
+    Pause,
+    Resume,
+    Budget(BudgetRequest),
     Abort {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -78,6 +87,11 @@ impl Serialize for PlanText {
             ImportMode::IfFinished => {}
             ImportMode::Replace => map.serialize_entry("replace", &true)?,
             ImportMode::Merge => map.serialize_entry("merge", &true)?,
+            ImportMode::Update => {
+                // A host that does not know updates merges, which adds the new tasks only.
+                map.serialize_entry("merge", &true)?;
+                map.serialize_entry("update", &true)?;
+            }
         }
         map.end()
     }
@@ -91,6 +105,9 @@ pub struct TaskClaim {
     /// The role. Only tasks of this role and tasks without one are eligible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// The labels of the worker. A task that requires others is not eligible.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// The longest wait until a task is ready, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
@@ -102,13 +119,26 @@ pub struct TaskClaim {
 impl TaskClaim {
     /// Claims the next task of any role, without waiting for one.
     pub fn any(worker: WorkerId) -> Self {
-        Self { worker_id: worker, role: None, wait_ms: None, lease_seconds: None }
+        Self {
+            worker_id: worker,
+            role: None,
+            labels: Vec::new(),
+            wait_ms: None,
+            lease_seconds: None,
+        }
     }
 
     /// Claims only tasks of `role`, or tasks without a role.
     #[must_use]
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());
+        self
+    }
+
+    /// Claims tasks that require some of these labels too.
+    #[must_use]
+    pub fn labels(mut self, labels: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.labels = labels.into_iter().map(Into::into).collect();
         self
     }
 
@@ -162,6 +192,17 @@ pub struct TaskComplete {
     pub work: ClientWork,
 }
 
+/// Renews the lease of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskRenew {
+    /// The holder of the claim.
+    #[serde(flatten, serialize_with = "wire::holder")]
+    pub holder: Holder,
+    /// How long the claim lasts from now on if the task has no time limit, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<u64>,
+}
+
 impl Serialize for TaskComplete {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -211,6 +252,9 @@ pub struct Inquiry {
     /// The time limit in seconds.
     #[serde(rename = "timeout", skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// The task whose agent asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
 }
 
 /// The answer of a person.
@@ -238,6 +282,39 @@ pub struct SentMessage {
     pub run_id: Option<String>,
 }
 
+/// The budget of a run, to be shown or changed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct BudgetRequest {
+    /// The run; the one that is in progress, or was last, if it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// The new limit in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<f64>,
+    /// The new limit of tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The new time limit in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<u64>,
+}
+
+impl BudgetRequest {
+    /// Returns the change. It is empty if the budget is only shown.
+    pub fn budget(&self) -> Budget {
+        Budget {
+            max_cost_usd: self.max_cost,
+            max_tokens: self.max_tokens,
+            max_duration_seconds: self.max_duration,
+        }
+    }
+
+    /// Returns whether it can be about `run`.
+    pub fn is_of(&self, run: &RunId) -> bool {
+        self.run_id.as_ref().is_none_or(|id| id == run)
+    }
+}
+
 /// The requested events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Subscribe {
@@ -259,6 +336,9 @@ impl Request {
             Self::PlanImport(_) => Verb::PlanImport,
             Self::PlanReset => Verb::PlanReset,
             Self::TaskClaim(_) => Verb::TaskClaim,
+            Self::PhaseEdit(_) => Verb::PhaseEdit,
+            Self::PhaseRemove { .. } => Verb::PhaseRemove,
+            Self::SessionConfigure(_) => Verb::SessionConfigure,
             Self::TaskAdd(_) => Verb::TaskAdd,
             Self::TaskEdit(_) => Verb::TaskEdit,
             Self::TaskRemove { .. } => Verb::TaskRemove,
@@ -274,6 +354,9 @@ impl Request {
             Self::Send(_) => Verb::Send,
             Self::Ack => Verb::Ack,
             Self::Kick => Verb::Kick,
+            Self::Pause => Verb::Pause,
+            Self::Resume => Verb::Resume,
+            Self::Budget(_) => Verb::Budget,
             Self::Abort { .. } => Verb::Abort,
             Self::Subscribe(_) => Verb::Subscribe,
             Self::May { .. } => Verb::May,
@@ -312,8 +395,11 @@ impl Request {
             Self::PlanImport(plan) => match plan.mode {
                 ImportMode::Replace => O::ReplacePlan,
                 ImportMode::Merge => O::MergePlan,
+                ImportMode::Update => O::UpdatePlan,
                 ImportMode::IfFinished => O::BeginPlan,
             },
+            // To look at a budget needs no permission.
+            Self::Budget(of) if of.budget().is_empty() => O::Look,
             Self::May { operation } => {
                 let word = operation.as_ref().ok_or("operation is required")?;
                 O::parse(word).ok_or_else(|| format!("operation: unknown {word:?}"))?
@@ -326,7 +412,7 @@ impl Request {
     pub fn holder(&self) -> Option<&Holder> {
         match self {
             Self::TaskCheckpoint(of) => Some(&of.holder),
-            Self::TaskRenew(holder) => Some(holder),
+            Self::TaskRenew(of) => Some(&of.holder),
             Self::TaskComplete(of) => Some(&of.holder),
             Self::TaskFail(of) => Some(&of.holder),
             _ => None,

@@ -39,6 +39,12 @@ verbs! {
     PlanReset: "plan_reset";
     /// Gives the next task to a worker.
     TaskClaim: "task_claim";
+    /// Adds or changes a phase.
+    PhaseEdit: "phase_edit";
+    /// Removes a phase.
+    PhaseRemove: "phase_remove";
+    /// Changes a key of `session_config`.
+    SessionConfigure: "session_configure";
     /// Adds a task.
     TaskAdd: "task_add";
     /// Changes a task.
@@ -69,6 +75,12 @@ verbs! {
     Ack: "ack";
     /// Ends waits for usage limits.
     Kick: "kick";
+    /// Stops claiming.
+    Pause: "pause";
+    /// Starts claiming again.
+    Resume: "resume";
+    /// Shows or changes the budget of a run.
+    Budget: "budget";
     /// Stops a run.
     Abort: "abort";
     /// Streams events.
@@ -144,6 +156,8 @@ impl Verb {
             Self::PlanImport => O::BeginPlan,
             Self::PlanReset => O::ResetPlan,
             Self::TaskClaim => O::Claim,
+            Self::PhaseEdit | Self::PhaseRemove => O::EditPhase,
+            Self::SessionConfigure => O::Configure,
             Self::TaskAdd => O::Add,
             Self::TaskEdit => O::Edit,
             Self::TaskRemove => O::Remove,
@@ -158,6 +172,8 @@ impl Verb {
             Self::Send => O::Send,
             Self::Ack => O::Acknowledge,
             Self::Kick => O::Kick,
+            Self::Pause | Self::Resume => O::Pause,
+            Self::Budget => O::Budget,
             Self::Abort => O::Abort,
             Self::Shutdown => O::Shutdown,
             // A starting run sends it.

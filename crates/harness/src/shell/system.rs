@@ -11,7 +11,7 @@ use std::{
 use harness_core::variables::OF_A_TASK;
 
 use super::{Cancel, Exit, Ran, Script, Shell, guarded, plain};
-use crate::process::{Redactor, guard, is_guard_reachable};
+use crate::process::{Redactor, guard, is_guard_reachable, program::find_program};
 
 /// The time limit of `command -v`, which looks into a few directories.
 const LOOK_UP: Duration = Duration::from_secs(10);
@@ -25,11 +25,13 @@ pub struct SystemShell {
     pub grace: Duration,
     /// The secrets that are removed from the output; `None` for those of the command's environment.
     pub secrets: Option<Redactor>,
+    /// Names of inherited variables that commands do not get.
+    pub withheld: Vec<String>,
 }
 
 impl Default for SystemShell {
     fn default() -> SystemShell {
-        SystemShell { grace: Duration::from_secs(5), secrets: None }
+        SystemShell { grace: Duration::from_secs(5), secrets: None, withheld: Vec::new() }
     }
 }
 
@@ -56,6 +58,11 @@ impl Shell for SystemShell {
         let Some(word) = plain_first_word(command) else {
             return false;
         };
+        // The shell would find it too.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if find_program(word, &path).is_some() {
+            return false;
+        }
         let look_up = Script {
             command: format!("command -v {word}"),
             directory: directory.to_owned(),
@@ -89,7 +96,7 @@ impl SystemShell {
     }
 
     fn given(&self, script: &Script, stdin: File) -> Given {
-        let environment = environment(script);
+        let environment = environment(script, &self.withheld);
         let secrets = self.secrets.clone();
         let secrets = secrets.unwrap_or_else(|| Redactor::from_environment(environment.clone()));
         Given { environment, stdin, grace: self.grace, secrets }
@@ -101,12 +108,13 @@ fn null() -> io::Result<File> {
 }
 
 /// Returns the whole environment: the inherited variables, and those of the script.
-fn environment(script: &Script) -> Vec<(OsString, OsString)> {
+fn environment(script: &Script, withheld: &[String]) -> Vec<(OsString, OsString)> {
     let added = |name: &OsString| script.environment.iter().any(|(other, _)| **other == **name);
     // Harness may be started by the agent of another harness, whose task is not the script's.
     let is_of_a_task = |name: &OsString| OF_A_TASK.iter().any(|other| name == other);
+    let is_withheld = |name: &OsString| withheld.iter().any(|other| name == other.as_str());
     std::env::vars_os()
-        .filter(|(name, _)| !is_of_a_task(name) && !added(name))
+        .filter(|(name, _)| !is_of_a_task(name) && !added(name) && !is_withheld(name))
         .chain(script.environment.iter().map(|(name, value)| (name.into(), value.into())))
         .collect()
 }

@@ -70,7 +70,6 @@ impl FileStore {
         &mut self,
         now: Timestamp,
         mut found: Known,
-        bytes: &[u8],
     ) -> Result<Freshness, StoreError> {
         let memory = self.known.take();
         if self.is_held()
@@ -78,7 +77,7 @@ impl FileStore {
         {
             // No other program may write now, so even an earlier version by harness is an edit.
             let judged = judge_edit(&known.ledger, &found.ledger, &Held::Run);
-            return self.follow(now, memory, found, bytes, judged);
+            return self.follow(now, memory, found, judged);
         }
         let Some(known) = self.known_otherwise(memory, &mut found)? else {
             self.known = Some(found);
@@ -92,9 +91,9 @@ impl FileStore {
                 }
                 (Judged::Refused { what }, InDoubt::Take) => {
                     let taken = Judged::Taken { what, unproven: Vec::new() };
-                    self.follow(now, Some(known), found, bytes, taken)
+                    self.follow(now, Some(known), found, taken)
                 }
-                (taken, _) => self.follow(now, Some(known), found, bytes, taken),
+                (taken, _) => self.follow(now, Some(known), found, taken),
             };
         }
         let claims = if self.hosting { live_claims(&known.ledger, now) } else { BTreeSet::new() };
@@ -113,7 +112,7 @@ impl FileStore {
             }
             other => other,
         };
-        self.follow(now, Some(known), found, bytes, judged)
+        self.follow(now, Some(known), found, judged)
     }
 
     /// Returns the version that harness knows, if `found` differs from it and harness did not write
@@ -163,14 +162,13 @@ impl FileStore {
         now: Timestamp,
         known: Option<Known>,
         mut found: Known,
-        bytes: &[u8],
         judged: Judged,
     ) -> Result<Freshness, StoreError> {
         let Some(known) = known else { return Ok(Freshness::AsKnown) };
         match judged {
             Judged::Refused { what } => {
                 self.known = Some(Known { identity: None, ..known });
-                self.refuse_edit(now, bytes, &describe(&what))
+                self.refuse_edit(now, found.document.source().as_bytes(), &describe(&what))
             }
             Judged::Taken { what, unproven } => {
                 let head = known.ledger.head();

@@ -12,7 +12,7 @@ use std::{
 
 use harness_core::{
     Change, Command, Fact, Ledger, Timestamp,
-    format::{self, Document, FormatError, Key},
+    format::{self, Document, FormatError, Key, Unreadable},
     ledger::Head,
 };
 
@@ -22,7 +22,7 @@ use super::{
     edits::InDoubt,
     journal::{Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
-    log_tail,
+    log_tail::{self, FinishedLog},
     transaction::writable,
     version::{Backup, Freshness, Known, Lost},
 };
@@ -84,6 +84,7 @@ pub struct FileStore {
     pub(super) warnings: Vec<String>,
     /// The bytes that were appended to the log since the last successful transaction.
     pub(super) appended: Vec<u8>,
+    pub(super) finished_log: Option<FinishedLog>,
 }
 
 /// The way in which other writers are kept out during a transaction.
@@ -150,6 +151,7 @@ impl FileStore {
             looked: None,
             warnings: Vec::new(),
             appended: Vec::new(),
+            finished_log: None,
         }
     }
 
@@ -228,29 +230,34 @@ impl FileStore {
         if identity.is_some() && self.known.as_ref().is_some_and(|k| k.identity == identity) {
             return Ok(Freshness::AsKnown);
         }
+        // The process that wrote it may have died before the name was durable. No answer and no log
+        // line may depend on a version that a power loss could take back, so the directory is synced.
+        //
+        // A command that read the ledger before it decides has parsed this version already.
+        let looked = self.looked.take().filter(|k| identity.is_some() && k.identity == identity);
+        if let Some(found) = looked {
+            self.disk.sync_root()?;
+            return self.vet(now, found);
+        }
         let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
             return self.restore(now, Lost::Missing);
         };
-        // The process that wrote it may have died before the name was durable. No answer and no log
-        // line may depend on a version that a power loss could take back.
         self.disk.sync_root()?;
-        // A command that read the ledger before it decides has parsed this version already.
-        let looked = self.looked.take().filter(|looked| looked.identity == Some(identity));
-        let found = match looked {
-            Some(found) => Ok(found),
-            None => format::read(&bytes)
-                .map(|(ledger, document)| Known::new(ledger, document, Some(identity))),
+        let Unreadable { error, bytes } = match format::read_owned(bytes) {
+            Ok((ledger, document)) => {
+                return self.vet(now, Known::new(ledger, document, Some(identity)));
+            }
+            Err(unreadable) => unreadable,
         };
-        match found {
-            Ok(found) => self.vet(now, found, &bytes),
-            Err(FormatError::Corrupt(why)) => self.restore(now, Lost::Broken { bytes, why }),
-            Err(other) if self.is_held() && self.known.is_some() => {
+        match error {
+            FormatError::Corrupt(why) => self.restore(now, Lost::Broken { bytes, why }),
+            other if self.is_held() && self.known.is_some() => {
                 if let Some(known) = &mut self.known {
                     known.identity = None;
                 }
                 self.refuse_edit(now, &bytes, &other.to_string())
             }
-            Err(other) => {
+            other => {
                 self.known = None;
                 Err(StoreError::Format(other))
             }
@@ -299,8 +306,9 @@ impl FileStore {
         writable(&known.ledger)?;
         let revision = known.document.revision() + 1;
         let state = known.document.settle(&known.ledger, revision, self.key.as_ref());
-        let text = known.document.text();
-        self.disk.write_tmp(text.as_bytes())?;
+        let pieces = known.document.pieces();
+        let pieces: Vec<&[u8]> = pieces.iter().map(|piece| piece.as_bytes()).collect();
+        self.disk.write_tmp(&pieces)?;
         match backup {
             Backup::Keep => self.disk.keep_backup()?,
             Backup::None => {}
@@ -349,7 +357,8 @@ impl Store for FileStore {
             let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
                 return Err(StoreError::NoLedger { root: self.root.clone() });
             };
-            let (ledger, document) = format::read(&bytes).map_err(StoreError::Format)?;
+            let read = format::read_owned(bytes);
+            let (ledger, document) = read.map_err(|e| StoreError::Format(e.error))?;
             self.looked = Some(Known::new(ledger, document, Some(identity)));
         }
         match self.looked.as_ref().or(self.known.as_ref()) {

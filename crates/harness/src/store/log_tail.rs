@@ -13,12 +13,18 @@ use super::{
     FileStore,
     disk::{Disk, File},
 };
+use crate::home::FileStamp;
 
 impl FileStore {
     /// Appends the lines of the last change that the log lacks, and makes them durable. The next
     /// change overwrites the only other copy.
     pub(super) fn finish_log(&mut self, head: &Head) -> io::Result<()> {
         if head.log_tail.is_empty() {
+            return Ok(());
+        }
+        let stamp = self.disk.identity(File::Log)?;
+        let done = |done: &FinishedLog| Some(done.stamp) == stamp && done.is_of(head);
+        if self.finished_log.as_ref().is_some_and(done) {
             return Ok(());
         }
         // A log that is shorter than before has been replaced, so all of it may be new.
@@ -35,7 +41,13 @@ impl FileStore {
         }
         self.disk.sync(File::Log)?;
         // The log may have been created for these lines. Its name must then be durable as well.
-        if from == 0 { self.disk.sync_root() } else { Ok(()) }
+        if from == 0 {
+            self.disk.sync_root()?;
+        }
+        let (lines, log_at) = (head.log_tail.clone(), head.log_at);
+        let stamp = self.disk.identity(File::Log)?;
+        self.finished_log = stamp.map(|stamp| FinishedLog { stamp, lines, log_at });
+        Ok(())
     }
 
     /// Does the same as [`end_line`], for the log.
@@ -51,6 +63,20 @@ impl FileStore {
             self.appended.extend_from_slice(lines);
         }
         Ok(())
+    }
+}
+
+/// The log as this process made it durable, so that it does not do so again for the same lines.
+#[derive(Debug)]
+pub(super) struct FinishedLog {
+    stamp: FileStamp,
+    lines: Vec<String>,
+    log_at: u64,
+}
+
+impl FinishedLog {
+    fn is_of(&self, head: &Head) -> bool {
+        self.log_at == head.log_at && self.lines == head.log_tail
     }
 }
 

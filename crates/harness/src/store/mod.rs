@@ -2,6 +2,7 @@
 //! durable.
 
 pub(crate) mod alive;
+mod changes;
 mod commit;
 #[doc(hidden)]
 pub mod disk;
@@ -12,8 +13,10 @@ pub mod lock;
 mod log_tail;
 mod look;
 mod observer;
+mod pull_requests;
 mod receipts;
 mod redacted;
+mod registry;
 mod repair;
 mod restore;
 mod runs;
@@ -29,6 +32,7 @@ use harness_core::{
     Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
 };
 
+pub use changes::Changes;
 pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
@@ -36,10 +40,12 @@ pub(crate) use look::read_text;
 #[doc(hidden)]
 pub use look::{LockState, look_backup, look_lock, open_log};
 pub use observer::{Observer, Observers, Transaction};
+pub use pull_requests::PullRequest;
 #[doc(hidden)]
-pub use receipts::{latest_receipt, receipt, record};
+pub use receipts::{latest_receipt, receipt, receipt_path, record};
 #[doc(hidden)]
 pub use redacted::{Redacted, redacted, refused, secret_in};
+pub use registry::{Presence, RegisteredWorker, Registration, Registry, WorkerRecord};
 pub use repair::{Fresh, Restored};
 #[cfg(feature = "sqlite")]
 pub use runs::RunStore;
@@ -91,7 +97,7 @@ pub enum StoreError {
         root: PathBuf,
     },
     /// There is no ledger, but one can be restored.
-    #[error("harness-tasks.json is missing, but {} has a version with {tasks} tasks", source_name(*from))]
+    #[error("harness-tasks.json is missing, but {} has a version with {}", source_name(*from), counted(*tasks))]
     Lost {
         /// The source of the newest version.
         from: Source,
@@ -136,6 +142,10 @@ pub enum StoreError {
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+fn counted(tasks: usize) -> String {
+    if tasks == 1 { "1 task".to_owned() } else { format!("{tasks} tasks") }
 }
 
 fn source_name(from: Source) -> &'static str {

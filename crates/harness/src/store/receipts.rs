@@ -16,6 +16,11 @@ pub(super) fn name(task: &TaskId, epoch: Epoch) -> String {
     format!("{task}.{epoch}.json")
 }
 
+/// Returns the path of the receipt of a claim, relative to the state root.
+pub fn receipt_path(task: &TaskId, epoch: Epoch) -> String {
+    format!("{}/{}", Home::RECEIPTS, name(task, epoch))
+}
+
 /// Makes a receipt durable. A repeated call replaces the file.
 pub fn record(root: &Path, receipt: &Receipt) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(receipt)?;

@@ -108,7 +108,7 @@ impl FileStore {
             from: Source::Journal,
         });
         let backup = self.disk.read(File::Backup)?;
-        let backup = backup.and_then(|(bytes, _)| format::read(&bytes).ok());
+        let backup = backup.and_then(|(bytes, _)| format::read_owned(bytes).ok());
         let backup =
             backup.map(|(ledger, document)| Candidate { ledger, document, from: Source::Backup });
         let mut files: Vec<_> = [journal, backup].into_iter().flatten().collect();
@@ -123,7 +123,7 @@ impl FileStore {
     /// Returns the version before the last, if harness wrote it.
     pub(super) fn sealed_backup(&self) -> Result<Option<Known>, StoreError> {
         let backup = self.disk.read(File::Backup)?;
-        let backup = backup.and_then(|(bytes, _)| format::read(&bytes).ok());
+        let backup = backup.and_then(|(bytes, _)| format::read_owned(bytes).ok());
         let backup = backup.filter(|(_, document)| self.key.is_some() && self.wrote(document));
         Ok(backup.map(|(ledger, document)| Known::new(ledger, document, None)))
     }
@@ -274,7 +274,7 @@ impl FileStore {
         if what.is_empty() {
             return Ok(Vec::new());
         }
-        let reason = "they were gone, and the journal has them".to_owned();
+        let reason = "gone, but kept in the journal".to_owned();
         Ok(vec![Fact::FilesRestored { what: what.join(", "), reason }])
     }
 }

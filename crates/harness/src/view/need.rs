@@ -1,9 +1,9 @@
 //! The decisions that wait for a person.
 
-use harness_core::{RunId, TaskId};
+use harness_core::{RunId, Task, TaskId, run::StopReason, task::FailureCause};
 use serde::Serialize;
 
-use super::{NextStep, QuestionCard, RunCondition, RunSummary};
+use super::{NextStep, QuestionCard, RunCondition, RunSummary, TargetCard};
 
 /// A matter that only a person can settle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,6 +38,14 @@ pub enum NeedKind {
     Gate,
     /// The ledger raised an alert.
     Alert,
+    /// The budget of a run is spent.
+    Budget,
+    /// A task failed for good.
+    Failed,
+    /// What the ledger would run is not trusted.
+    Untrusted,
+    /// Results wait on a branch of their own.
+    Results,
 }
 
 impl Need {
@@ -53,11 +61,38 @@ impl Need {
         Self::of(kind, card.question.question.clone(), card.next.clone())
     }
 
+    /// Returns the need of a task that failed for good by itself, and not because of one before it.
+    pub(super) fn failed(task: &Task) -> Option<Self> {
+        let cause = task.failure().filter(|_| task.failed_for_good()).map(|f| &f.cause)?;
+        let next = match cause {
+            FailureCause::Dependency(_) => return None,
+            FailureCause::Graph => NextStep::SetDependencies(task.id.clone()),
+            FailureCause::Attempt | FailureCause::Lease => NextStep::Retry(task.id.clone()),
+        };
+        let why = task.error_log.last().map(ToString::to_string).unwrap_or_default();
+        let text = format!("{} failed for good: {why}", task.title);
+        Some(Self { task_id: Some(task.id.clone()), ..Self::of(NeedKind::Failed, text, next) })
+    }
+
+    /// Returns the need to take results from a branch of their own.
+    pub(super) fn results(target: &TargetCard) -> Option<Self> {
+        let branch = target.hint().and_then(|_| target.detached())?.to_owned();
+        let text = match target.ahead {
+            Some(1) => format!("1 result waits on {branch}"),
+            Some(many) => format!("{many} results wait on {branch}"),
+            None => format!("results wait on {branch}"),
+        };
+        Some(Self::of(NeedKind::Results, text, NextStep::Merge { branch }))
+    }
+
     /// Returns the need of a run that no process drives and that can be resumed.
     pub(super) fn run(run: &RunSummary) -> Option<Self> {
         let next = run.next.clone()?;
         let (kind, text) = match (run.condition, run.stop_reason) {
             (RunCondition::CutOff, _) => (NeedKind::CutOff, "the run was cut off".to_owned()),
+            (RunCondition::Over, Some(StopReason::Budget)) => {
+                (NeedKind::Budget, format!("the budget is spent: {}", run.used_up()))
+            }
             (RunCondition::Over, Some(reason)) => {
                 (NeedKind::Stopped, format!("the run stopped: {reason}"))
             }

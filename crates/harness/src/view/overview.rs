@@ -10,8 +10,11 @@ use harness_core::{
 };
 use serde::Serialize;
 
-use super::{Need, NeedKind, NextStep, QuestionCard, RunHistory, RunSummary, TaskPage};
-use crate::{flows::ClosedGate, protocol::QuestionView};
+use super::{
+    Need, NeedKind, NextStep, QuestionCard, RunHistory, RunSummary, TargetCard, TaskPage,
+    WorkerCard,
+};
+use crate::{flows::ClosedGate, protocol::QuestionView, store::RegisteredWorker};
 
 /// The inputs of a [`View`].
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +32,25 @@ pub struct ViewInputs<'a> {
     pub gate: Option<&'a ClosedGate>,
     /// The last lines of the log.
     pub log: &'a [String],
+    /// The workers that are registered.
+    pub workers: &'a [RegisteredWorker],
+    /// The number of results that the branch of the user lacks; see [`TargetCard::of`].
+    pub ahead: Option<u32>,
 }
 
 impl<'a> ViewInputs<'a> {
     /// Creates inputs with a ledger and nothing else.
     pub fn new(root: &'a Path, ledger: &'a Glance<'a>, record: &'a RunHistory) -> Self {
-        Self { root, ledger, record, questions: &[], gate: None, log: &[] }
+        Self {
+            root,
+            ledger,
+            record,
+            questions: &[],
+            gate: None,
+            log: &[],
+            workers: &[],
+            ahead: None,
+        }
     }
 }
 
@@ -63,8 +79,12 @@ pub struct View<'a> {
     pub session_count: u64,
     /// The time at which a session last ended.
     pub last_session: Option<Timestamp>,
-    /// The workers that hold a claim, each once.
-    pub workers: Vec<&'a str>,
+    /// The time since which nothing is claimed; `None` if claiming is not paused.
+    pub paused_at: Option<Timestamp>,
+    /// The workers that run or hold a claim.
+    pub workers: Vec<WorkerCard>,
+    /// The branch on which results of several workers land.
+    pub target: Option<TargetCard>,
     /// The runs that are active or were cut off, newest first.
     pub runs: Vec<RunSummary>,
     /// The alerts that put the ledger in doubt.
@@ -134,7 +154,10 @@ impl From<Stats> for TaskCounts {
 impl<'a> View<'a> {
     /// Returns the state of the project at `now`.
     pub fn of(inputs: &ViewInputs<'a>, now: Timestamp) -> Self {
-        let ViewInputs { root, ledger, record, questions, gate, log } = *inputs;
+        let ViewInputs { root, ledger, record, questions, gate, log, workers, ahead } = *inputs;
+        let abandoned = abandoned(&ledger.tasks, record);
+        let is_abandoned = |task: &str| abandoned.iter().any(|(id, _)| *id == task);
+        let workers = WorkerCard::glanced(ledger, workers, is_abandoned, now);
         let Glance { head, tasks, stats, .. } = ledger;
         let runs: Vec<RunSummary> = record.live().map(|run| RunSummary::of(run, record)).collect();
         let counts = TaskCounts::from(*stats);
@@ -147,8 +170,11 @@ impl<'a> View<'a> {
             log,
             session_count: head.session_count,
             last_session: head.last_session,
-            workers: workers(tasks),
-            last_run: last_run(record, counts),
+            paused_at: head.paused_at,
+            workers,
+            target: TargetCard::of(&head.session_config, ahead),
+            last_run: last_run(record, counts)
+                .map(|run| run.stopped_at_no_check(head, stats, || unchecked(tasks))),
             runs,
             alerts: head.alerts.iter().map(AlertCard::from).collect(),
             goal: head.goal.as_deref(),
@@ -156,7 +182,7 @@ impl<'a> View<'a> {
             questions: questions.iter().map(QuestionCard::from).collect(),
             gate,
             needs: Vec::new(),
-            abandoned: abandoned(tasks, record),
+            abandoned,
             ledger,
         };
         view.needs = view.needs();
@@ -208,15 +234,6 @@ impl<'a> View<'a> {
     }
 }
 
-fn workers<'a>(tasks: &'a [TaskGlance<'a>]) -> Vec<&'a str> {
-    let claimed = tasks.iter().filter(|task| task.status == Status::InProgress);
-    let mut workers: Vec<&str> =
-        claimed.filter_map(|task| task.claim.as_ref()?.claimed_by.as_deref()).collect();
-    workers.sort_unstable();
-    workers.dedup();
-    workers
-}
-
 /// Returns the newest run, if it has ended and is still worth showing. A run over the ledger that
 /// finished its work is not, because the tasks show the result.
 fn last_run(record: &RunHistory, counts: TaskCounts) -> Option<RunSummary> {
@@ -228,6 +245,17 @@ fn last_run(record: &RunHistory, counts: TaskCounts) -> Option<RunSummary> {
         (None, Some(_)) => is_left.then_some(summary),
         (None, None) => None,
     }
+}
+
+/// Returns the first task that could be worked on if it had a check.
+fn unchecked(tasks: &[TaskGlance<'_>]) -> Option<TaskId> {
+    let open = |task: &&TaskGlance<'_>| match task.status {
+        Status::Pending => !task.blocked,
+        Status::Failed => task.attempts < task.max_attempts,
+        Status::InProgress | Status::Completed => false,
+    };
+    let task = tasks.iter().filter(open).find(|task| !task.checked)?;
+    TaskId::parse(&task.id).ok()
 }
 
 fn abandoned<'a>(tasks: &'a [TaskGlance<'a>], record: &RunHistory) -> Vec<(&'a str, RunSummary)> {

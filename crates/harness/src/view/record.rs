@@ -58,6 +58,11 @@ impl RunHistory {
         self.runs.iter().filter(move |run| run.task.as_ref() == Some(task))
     }
 
+    /// Returns the iterations of a run, oldest first, if they were added.
+    pub fn iterations(&self, run: &RunId) -> &[Iteration] {
+        self.iterations.get(run).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Returns the transcripts of a run's agents, oldest first, relative to the state root.
     pub fn transcripts(&self, run: &RunId) -> Vec<String> {
         let iterations = self.iterations.get(run).into_iter().flatten();

@@ -8,10 +8,10 @@ use harness_core::{
 use serde::Serialize;
 
 use super::{
-    NextStep, QuestionCard, RunSummary, Spending, TaskCounts, TaskDetail, TaskSurroundings,
-    overview::AlertCard,
+    NextStep, QuestionCard, RunSummary, Spending, TargetCard, TaskCounts, TaskDetail,
+    TaskSurroundings, WorkerShare, overview::AlertCard,
 };
-use crate::{flows::ClosedGate, workspace::LANDED};
+use crate::{flows::ClosedGate, store::PullRequest, workspace::LANDED};
 
 /// The inputs of a [`ProjectReport`].
 #[derive(Debug, Clone)]
@@ -27,13 +27,18 @@ pub struct ReportInputs<'a> {
     pub rescues: HashMap<TaskId, String>,
     /// The tasks whose result is on no branch.
     pub unmerged: HashSet<TaskId>,
+    /// The number of results that the branch of the user lacks; see [`TargetCard::of`].
+    pub ahead: Option<u32>,
+    /// The pull requests that runs opened, oldest first.
+    pub pull_requests: Vec<PullRequest>,
 }
 
 impl<'a> ReportInputs<'a> {
     /// Creates inputs with a ledger and its surroundings, without receipts and without git.
     pub fn new(ledger: &'a Ledger, around: TaskSurroundings<'a>) -> Self {
         let (receipts, rescues, unmerged) = Default::default();
-        Self { ledger, around, receipts, rescues, unmerged }
+        let pull_requests = Vec::new();
+        Self { ledger, around, receipts, rescues, unmerged, ahead: None, pull_requests }
     }
 }
 
@@ -63,6 +68,12 @@ pub struct ProjectReport<'a> {
     pub runs: Vec<RunSummary>,
     /// The gate that blocks the work.
     pub gate: Option<&'a ClosedGate>,
+    /// What each worker did, sorted by id.
+    pub workers: Vec<WorkerShare>,
+    /// The branch on which results of several workers land.
+    pub target: Option<TargetCard>,
+    /// The pull requests that runs opened, oldest first.
+    pub pull_requests: Vec<PullRequest>,
 }
 
 /// A task that is completed.
@@ -87,10 +98,14 @@ pub struct LandedEntry {
     pub flags: Vec<String>,
     /// The next step for a person.
     pub next: NextStep,
+    /// The worker that completed it, if that is known.
+    pub worker: Option<String>,
     /// The agent that did it, if that is known.
     pub agent: Option<String>,
     /// The protected files, tests for example, that the work changed.
     pub protected: Vec<String>,
+    /// The tests that the work changed.
+    pub tests: Vec<String>,
     /// The cost of its attempts.
     #[serde(flatten)]
     pub spending: Spending,
@@ -152,14 +167,18 @@ impl<'a> ProjectReport<'a> {
             spending: around.record.spending(),
             alerts: head.alerts.iter().map(AlertCard::from).collect(),
             questions: around.questions.iter().map(QuestionCard::from).collect(),
-            runs: runs(&around, counts),
+            runs: runs(&around, ledger),
             gate: around.gate.filter(|gate| gate.is_current(&head.phases)),
+            workers: Vec::new(),
+            target: TargetCard::of(&head.session_config, inputs.ahead),
+            pull_requests: inputs.pull_requests.clone(),
         };
         for task in ledger.tasks() {
             let detail = TaskDetail::of(task, Standing::of(ledger, task), &around, now);
             report.take_in(inputs, detail, now);
         }
         report.landed.sort_by_key(|landed| landed.completed_at);
+        report.workers = WorkerShare::of(&report.landed, around.workers);
         report
     }
 
@@ -191,11 +210,15 @@ impl<'a> ProjectReport<'a> {
     }
 }
 
-fn runs(around: &TaskSurroundings<'_>, counts: TaskCounts) -> Vec<RunSummary> {
+fn runs(around: &TaskSurroundings<'_>, ledger: &Ledger) -> Vec<RunSummary> {
+    let stats = Stats::of(ledger);
     let record = around.record;
     let newest = record.tops().next().map(|run| run.id.clone());
-    let is_left = counts.completed < counts.total;
-    let summaries = record.tops().map(|run| RunSummary::of(run, record));
+    let is_left = stats.completed < stats.total;
+    let summaries = record.tops().map(|run| {
+        let summary = RunSummary::of(run, record);
+        summary.stopped_at_no_check(ledger.head(), &stats, || unchecked(ledger))
+    });
     let is_shown = |run: &RunSummary| {
         let stopped = is_left && run.next.is_some() && Some(&run.run_id) == newest.as_ref();
         run.objective.is_some() || stopped
@@ -203,8 +226,17 @@ fn runs(around: &TaskSurroundings<'_>, counts: TaskCounts) -> Vec<RunSummary> {
     summaries.filter(is_shown).collect()
 }
 
+/// Returns the first task that could be worked on if it had a check.
+fn unchecked(ledger: &Ledger) -> Option<TaskId> {
+    let open = |task: &&Task| {
+        task.check().is_none()
+            && matches!(Standing::of(ledger, task), Standing::Next | Standing::Ready)
+    };
+    ledger.tasks().find(open).map(|task| task.id.clone())
+}
+
 impl LandedEntry {
-    fn of(detail: TaskDetail<'_>, receipt: Option<&Receipt>) -> Self {
+    pub(super) fn of(detail: TaskDetail<'_>, receipt: Option<&Receipt>) -> Self {
         let task = detail.task;
         let check = receipt.and_then(|r| r.check.as_ref());
         let mut spending = detail.spending;
@@ -220,8 +252,12 @@ impl LandedEntry {
             completed_at: task.completed_at(),
             flags: flags(task, receipt),
             next: detail.next,
+            worker: receipt
+                .map(|r| r.worker.to_string())
+                .or_else(|| task.claimed_by().map(ToString::to_string)),
             agent: receipt.and_then(|r| r.agent.clone()).or(newest),
             protected: receipt.map(|r| r.protected.clone()).unwrap_or_default(),
+            tests: receipt.map(|r| r.tests.clone()).unwrap_or_default(),
             spending,
         }
     }
@@ -262,6 +298,11 @@ fn flags(task: &Task, receipt: Option<&Receipt>) -> Vec<String> {
     flags.extend(receipt.of_no_commit());
     if !receipt.protected.is_empty() {
         flags.push(harness_core::protect::touched(&receipt.protected));
+    }
+    let is_named = |file: &&String| receipt.protected.contains(file);
+    let tests: Vec<String> = receipt.tests.iter().filter(|file| !is_named(file)).cloned().collect();
+    if !tests.is_empty() {
+        flags.push(format!("changed tests: {}", harness_core::protect::named(&tests)));
     }
     let told = [Flag::GreenBefore, Flag::Protected];
     let others = receipt.flags.iter().filter(|flag| !told.contains(flag));

@@ -1,7 +1,8 @@
 //! The summary of a run.
 
 use harness_core::{
-    Run, RunId, TaskId, Timestamp,
+    Run, RunId, Stats, TaskId, Timestamp,
+    ledger::Head,
     run::{RunStatus, StopReason},
 };
 use serde::Serialize;
@@ -29,6 +30,7 @@ pub struct RunSummary {
     pub cost_usd: Option<f64>,
     pub max_cost_usd: Option<f64>,
     pub max_tokens: Option<u64>,
+    pub max_duration_seconds: Option<u64>,
     pub deadline: Option<Timestamp>,
     pub wake_at: Option<Timestamp>,
     /// Whether a process drives it. An attempt is driven by the process of its parent.
@@ -95,11 +97,43 @@ impl RunSummary {
             cost_usd: run.usage.cost_usd,
             max_cost_usd: run.limits.max_cost_usd,
             max_tokens: run.limits.max_tokens,
+            max_duration_seconds: run.limits.max_duration_seconds,
             deadline: run.deadline,
             wake_at: run.wake_at,
             driven: record.is_driven(run),
             condition,
             next,
+        }
+    }
+
+    /// Replaces the next step of a run that stopped at a task without a check, because it would stop
+    /// there again. The row has only the reason `config`. A run that a dirty work tree stopped began
+    /// no session, and one that an attempt stopped left a claim.
+    pub(super) fn stopped_at_no_check(
+        self,
+        head: &Head,
+        stats: &Stats,
+        unchecked: impl FnOnce() -> Option<TaskId>,
+    ) -> Self {
+        let is_config = self.objective.is_none() && self.stop_reason == Some(StopReason::Config);
+        let had_session = head.last_session.is_some_and(|end| end >= self.created_at);
+        if !is_config || !had_session || stats.in_progress > 0 {
+            return self;
+        }
+        match unchecked() {
+            Some(task) => Self { next: Some(NextStep::SetCheck(task)), ..self },
+            None => self,
+        }
+    }
+
+    /// Returns the budget that is used up, as text.
+    pub(super) fn used_up(&self) -> String {
+        let cost = self.cost_usd.unwrap_or_default();
+        let tokens = self.input_tokens.saturating_add(self.output_tokens);
+        match (self.max_cost_usd, self.max_tokens) {
+            (Some(most), _) if cost >= most => format!("${cost:.2} of ${most:.2}"),
+            (_, Some(most)) if tokens >= most => format!("{tokens} of {most} tokens"),
+            _ => "its time is over".to_owned(),
         }
     }
 

@@ -11,6 +11,8 @@ use serde::{Serialize, Serializer};
 pub enum NextStep {
     /// Start a run over the ledger.
     Run,
+    /// Start a run whose workers have these labels.
+    RunWithLabels(Vec<String>),
     /// Resume a run.
     Resume {
         /// The run.
@@ -29,6 +31,15 @@ pub enum NextStep {
     Questions,
     /// End the wait for a usage limit.
     Kick,
+    /// Start claiming again.
+    ResumeClaiming,
+    /// Agree to what the ledger would run.
+    Trust,
+    /// Take the results from a branch.
+    Merge {
+        /// The branch.
+        branch: String,
+    },
     /// Mark the alerts as seen.
     Acknowledge,
     /// Show the state of the project.
@@ -61,6 +72,8 @@ pub enum SpentLimit {
     Tokens,
     /// Restarts.
     Iterations,
+    /// Sessions of the ledger.
+    Sessions,
 }
 
 impl NextStep {
@@ -82,6 +95,7 @@ impl SpentLimit {
             Some(StopReason::Budget) if cost => Some(Self::Cost),
             Some(StopReason::Budget) if tokens => Some(Self::Tokens),
             Some(StopReason::MaxIterations) => Some(Self::Iterations),
+            Some(StopReason::MaxSessions) => Some(Self::Sessions),
             _ => None,
         }
     }
@@ -91,6 +105,7 @@ impl SpentLimit {
             Self::Cost => "--max-cost AMOUNT",
             Self::Tokens => "--max-tokens COUNT",
             Self::Iterations => "--max-iterations COUNT",
+            Self::Sessions => "--max-sessions COUNT",
         }
     }
 }
@@ -99,6 +114,10 @@ impl fmt::Display for NextStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run => f.write_str("harness run"),
+            Self::RunWithLabels(labels) => {
+                f.write_str("harness run")?;
+                labels.iter().try_for_each(|label| write!(f, " --label {label}"))
+            }
             Self::Resume { run, raise: None } => write!(f, "harness run --resume --run-id {run}"),
             Self::Resume { run, raise: Some(limit) } => {
                 write!(f, "harness run --resume --run-id {run} {}", limit.flag())
@@ -108,6 +127,9 @@ impl fmt::Display for NextStep {
             }
             Self::Questions => f.write_str("harness questions"),
             Self::Kick => f.write_str("harness kick"),
+            Self::ResumeClaiming => f.write_str("harness resume"),
+            Self::Trust => f.write_str("harness trust"),
+            Self::Merge { branch } => write!(f, "git merge {branch}"),
             Self::Acknowledge => f.write_str("harness status --ack"),
             Self::Status => f.write_str("harness status"),
             Self::Why(task) => write!(f, "harness why {task}"),

@@ -7,7 +7,7 @@ use harness_core::{
 };
 use serde::{Serialize, Serializer};
 
-use super::{NextStep, QuestionCard, RunHistory, RunSummary, Spending};
+use super::{NextStep, QuestionCard, RunHistory, RunSummary, Spending, WorkerCard};
 use crate::{flows::ClosedGate, protocol::QuestionView};
 
 /// The state around a task besides the ledger.
@@ -20,12 +20,22 @@ pub struct TaskSurroundings<'a> {
     pub questions: &'a [QuestionView],
     /// The gate that was tried last, if it stayed closed.
     pub gate: Option<&'a ClosedGate>,
+    /// The workers.
+    pub workers: &'a [WorkerCard],
+    /// The time since which nothing is claimed.
+    pub paused_at: Option<Timestamp>,
 }
 
 impl<'a> TaskSurroundings<'a> {
     /// Creates surroundings with the rows of runs and nothing else.
     pub fn new(record: &'a RunHistory) -> Self {
-        Self { record, questions: &[], gate: None }
+        Self { record, questions: &[], gate: None, workers: &[], paused_at: None }
+    }
+
+    /// Returns the question of the agent that works on a task.
+    fn asked_by(&self, task: &Task) -> Option<&'a QuestionView> {
+        let asks = |question: &&QuestionView| question.task_id.as_deref() == Some(task.id.as_str());
+        self.questions.iter().find(asks)
     }
 
     /// Returns the question that lets `phase` pass.
@@ -50,6 +60,12 @@ pub struct TaskDetail<'a> {
     pub question: Option<QuestionCard>,
     /// The gate that it waits for, if that was tried and stayed closed.
     pub gate: Option<&'a ClosedGate>,
+    /// The worker that holds it.
+    pub worker: Option<&'a WorkerCard>,
+    /// The workers that are there and have the labels that it requires, if it requires some.
+    pub able: Option<Vec<&'a str>>,
+    /// The time since which it is not claimed although it could be; `None` if claiming is not paused.
+    pub paused_at: Option<Timestamp>,
     /// Its attempts by runs, newest first.
     pub runs: Vec<AttemptSummary>,
     /// The cost of these attempts together.
@@ -96,7 +112,11 @@ impl<'a> TaskDetail<'a> {
             Standing::Phase { waits_for } => Some(*waits_for),
             _ => None,
         };
-        let question = phase.and_then(|phase| around.approval(phase)).map(QuestionCard::from);
+        let question = match phase {
+            Some(phase) => around.approval(phase),
+            None => around.asked_by(task).filter(|_| claimed),
+        };
+        let question = question.map(QuestionCard::from);
         let gate = around.gate.filter(|gate| phase == Some(&gate.phase));
         let runs = record.attempts(&task.id).map(|run| AttemptSummary {
             run_id: run.id.clone(),
@@ -108,13 +128,37 @@ impl<'a> TaskDetail<'a> {
             spending: Spending::of([run]),
             transcripts: record.transcripts(&run.id),
         });
+        let is_open = matches!(standing, Standing::Next | Standing::Ready);
+        let paused_at = around.paused_at.filter(|_| is_open && task.check().is_some());
         let next = match (&abandoned, &question) {
+            _ if paused_at.is_some() => NextStep::ResumeClaiming,
             (Some(RunSummary { next: Some(next), .. }), _) => next.clone(),
             (None, Some(question)) => question.next.clone(),
             (Some(_) | None, _) => next_step(task, &standing, now),
         };
+        let holds = |card: &&WorkerCard| card.task_id.as_deref() == Some(task.id.as_str());
+        let worker = around.workers.iter().find(holds);
+        let able = match &standing {
+            Standing::Requires { labels } => {
+                let able = around.workers.iter().filter(|card| card.has_labels(labels));
+                Some(able.map(|card| card.id.as_str()).collect())
+            }
+            _ => None,
+        };
         let (runs, spending) = (runs.collect(), record.spending_of(&task.id));
-        Self { task, standing, abandoned, question, gate, runs, spending, next }
+        Self {
+            task,
+            standing,
+            abandoned,
+            question,
+            gate,
+            worker,
+            able,
+            paused_at,
+            runs,
+            spending,
+            next,
+        }
     }
 
     /// Returns why the task needs a person to continue; `None` if the next session can continue it,
@@ -123,11 +167,18 @@ impl<'a> TaskDetail<'a> {
     pub fn waits_for_person(&self, now: Timestamp) -> Option<String> {
         let (task, standing) = (self.task, &self.standing);
         match standing {
-            Standing::Completed | Standing::Failed | Standing::Waiting { .. } => None,
+            Standing::Completed
+            | Standing::Failed
+            | Standing::Waiting { .. }
+            | Standing::Reserved { .. } => None,
             Standing::Blocked { .. } | Standing::Dangling { .. } | Standing::Cyclic => {
                 Some(standing.to_string())
             }
             Standing::Phase { .. } => Some(standing.to_string()),
+            Standing::Requires { .. } => {
+                let nobody = self.able.as_ref().is_none_or(Vec::is_empty);
+                nobody.then(|| format!("{standing}, and no worker has them"))
+            }
             Standing::Claimed { .. } => match &self.abandoned {
                 Some(run) => Some(format!("{standing}, whose run {}", run.ended())),
                 None => task.lease_ran_out(now).then(|| format!("{standing}, whose lease ran out")),
@@ -154,7 +205,7 @@ fn next_step(task: &Task, standing: &Standing<'_>, now: Timestamp) -> NextStep {
             Some(FailureCause::Graph) => NextStep::SetDependencies(id()),
             Some(FailureCause::Attempt | FailureCause::Lease) | None => NextStep::Retry(id()),
         },
-        Standing::Blocked { by } => NextStep::Why((*by).clone()),
+        Standing::Blocked { by } | Standing::Reserved { by } => NextStep::Why((*by).clone()),
         Standing::Dangling { .. } | Standing::Cyclic => NextStep::SetDependencies(id()),
         Standing::Waiting { on } => match on.first() {
             Some(first) => NextStep::Why((*first).clone()),
@@ -163,7 +214,10 @@ fn next_step(task: &Task, standing: &Standing<'_>, now: Timestamp) -> NextStep {
         Standing::Claimed { .. } if task.lease_ran_out(now) => NextStep::Release(id()),
         Standing::Claimed { .. } => NextStep::Follow(id()),
         Standing::Phase { .. } => NextStep::Status,
-        Standing::Next | Standing::Ready if task.check().is_none() => NextStep::SetCheck(id()),
+        Standing::Next | Standing::Ready | Standing::Requires { .. } if task.check().is_none() => {
+            NextStep::SetCheck(id())
+        }
         Standing::Next | Standing::Ready => NextStep::Run,
+        Standing::Requires { labels } => NextStep::RunWithLabels(labels.to_vec()),
     }
 }

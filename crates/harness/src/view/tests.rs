@@ -153,6 +153,7 @@ fn question(phase: Option<&str>) -> QuestionView {
         choices: vec!["approve".into(), "reject".into()],
         allow_text: true,
         phase: phase.map(Into::into),
+        task_id: None,
     }
 }
 

@@ -3,6 +3,8 @@
 mod port;
 
 use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -29,9 +31,9 @@ use super::{
 /// A git work tree, operated by the `git` command.
 #[derive(Debug, Clone)]
 pub struct GitWorkspace {
-    git: Git,
-    own: OwnFiles,
-    filters: Filters,
+    pub(super) git: Git,
+    pub(super) own: OwnFiles,
+    pub(super) filters: Filters,
     /// The last candidate, for a cheap second look. Clones share it.
     known: Arc<Mutex<Option<Known>>>,
     /// The last look, while nothing has run since. Clones share it.
@@ -40,7 +42,7 @@ pub struct GitWorkspace {
     records: Option<Records>,
     /// The files that clean checkouts get beside the commit.
     bring: Bring,
-    policy: CommitPolicy,
+    pub(super) policy: CommitPolicy,
 }
 
 impl GitWorkspace {
@@ -102,6 +104,23 @@ impl GitWorkspace {
     #[must_use]
     pub fn anew(&self, filters: Filters) -> Self {
         Self { filters, known: Arc::default(), seen: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns a linked work tree of the same repository, with the same settings. Both paths are
+    /// canonical. Our files have the same paths below both top levels.
+    #[must_use]
+    pub(super) fn linked(&self, top_level: PathBuf, git_dir: PathBuf) -> Self {
+        let memory = Arc::new(Memory::with(&self.own));
+        let git = Git { top_level, git_dir, memory, ..self.git.clone() };
+        let records = self.records.as_ref().map(Records::anew);
+        Self { git, records, ..self.anew(self.filters) }
+    }
+
+    /// Returns the same work tree with other files that are no work. Every look is taken anew.
+    pub(super) fn with_own(mut self, own: OwnFiles) -> Self {
+        self.disturbed();
+        self.own = own;
+        self
     }
 
     /// Removes leftovers of killed processes in the git directory and of checkouts, and returns
@@ -184,7 +203,17 @@ impl GitWorkspace {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self, git: &Git, sight: Sight) -> Result<Look, WorkspaceError> {
+    /// Returns the last look, if it still holds.
+    pub(super) fn last_look(&self) -> Option<Look> {
+        self.seen().clone().filter(|seen| seen.holds(&self.git)).map(|seen| seen.look)
+    }
+
+    /// Records the result that a look would have now.
+    pub(super) fn remember_look(&self, look: Look) {
+        *self.seen() = Some(Seen::known(&self.git, look));
+    }
+
+    pub(super) fn look(&self, git: &Git, sight: Sight) -> Result<Look, WorkspaceError> {
         let last = self.seen().clone().filter(|seen| sight == Sight::Last && seen.holds(git));
         if let Some(last) = last {
             return Ok(last.look);
@@ -196,7 +225,7 @@ impl GitWorkspace {
     }
 
     /// Returns git with those filters silenced that are configured now and must not run.
-    fn git(&self) -> Result<Git, WorkspaceError> {
+    pub(super) fn git(&self) -> Result<Git, WorkspaceError> {
         let silenced = match self.filters {
             Filters::Run => Vec::new(),
             Filters::Off => filter::configured(&self.git)?,
@@ -208,13 +237,12 @@ impl GitWorkspace {
 /// Finds the top level and the git directory once. They are then passed to every call.
 pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
     let nowhere = || WorkspaceError::NotARepository { path: directory.to_owned() };
-    let ask = |question: &str| -> Result<Option<PathBuf>, WorkspaceError> {
-        use std::os::unix::ffi::OsStringExt;
-        let ran = Call::anywhere(directory, Access::Read, "rev-parse").arg(question).run()?;
+    let ask = |questions: &[&str]| -> Result<Option<Vec<u8>>, WorkspaceError> {
+        let ran = Call::anywhere(directory, Access::Read, "rev-parse").args(questions).run()?;
         if ran.code == Some(0) {
-            let mut path = ran.stdout;
-            path.pop();
-            return Ok(Some(std::ffi::OsString::from_vec(path).into()));
+            let mut answer = ran.stdout;
+            answer.pop();
+            return Ok(Some(answer));
         }
         let words = String::from_utf8_lossy(&ran.stderr);
         if words.contains("not a git repository") || words.contains("must be run in a work tree") {
@@ -222,8 +250,15 @@ pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
         }
         Err(failed("rev-parse", &ran.stderr))
     };
-    let top_level = ask("--show-toplevel")?.ok_or_else(nowhere)?.canonicalize()?;
-    let git_dir = ask("--absolute-git-dir")?.ok_or_else(nowhere)?.canonicalize()?;
+    let path = |bytes: &[u8]| Path::new(OsStr::from_bytes(bytes)).canonicalize();
+    let (top, git) = ("--show-toplevel", "--absolute-git-dir");
+    let both = ask(&[top, git])?.ok_or_else(nowhere)?;
+    let lines: Vec<&[u8]> = both.split(|byte| *byte == b'\n').collect();
+    let (top_level, git_dir) = match lines[..] {
+        [top_level, git_dir] => (path(top_level)?, path(git_dir)?),
+        // A path contains the end of a line, so each is asked for alone.
+        _ => (path(&ask(&[top])?.ok_or_else(nowhere)?)?, path(&ask(&[git])?.ok_or_else(nowhere)?)?),
+    };
     // `core.worktree` may name any folder, for example the user's home. A work tree has a `.git`.
     if !top_level.join(".git").exists() || !directory.canonicalize()?.starts_with(&top_level) {
         return Err(WorkspaceError::Unsafe {

@@ -105,8 +105,8 @@ pub(super) fn differing(
 }
 
 pub(super) fn tree_of(git: &Git, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
-    must_be_commit(git, commit)?;
-    git.tree_of(commit)
+    git.tree_of_commit(commit)?
+        .ok_or_else(|| WorkspaceError::NoSuchCommit { commit: commit.clone() })
 }
 
 pub(super) fn must_be_commit(git: &Git, commit: &CommitId) -> Result<(), WorkspaceError> {

@@ -25,24 +25,50 @@ pub enum Filters {
     Off,
 }
 
+/// The programs that configuration files define for the contents of files.
+pub(super) struct Drivers {
+    /// The names of content filters.
+    pub(super) filters: Vec<OsString>,
+    /// The keys of merge drivers.
+    pub(super) merges: Vec<OsString>,
+}
+
+impl Drivers {
+    pub(super) fn read(git: &Git) -> Result<Self, WorkspaceError> {
+        let keys = keys(git, r"^(filter\..*\.(clean|smudge|process)|merge\..*\.driver)$")?;
+        let (filters, merges) = keys.into_iter().partition(|key| key.starts_with(b"filter."));
+        Ok(Self {
+            filters: driver_names(filters),
+            merges: merges.into_iter().map(OsString::from_vec).collect(),
+        })
+    }
+}
+
 /// Returns the drivers that any configuration file defines. They are read again for each operation,
 /// because the agent may have added one.
 pub(super) fn configured(git: &Git) -> Result<Vec<OsString>, WorkspaceError> {
+    Ok(driver_names(keys(git, r"^filter\..*\.(clean|smudge|process)$")?))
+}
+
+fn keys(git: &Git, pattern: &str) -> Result<Vec<Vec<u8>>, WorkspaceError> {
     let call = git.read("config").args(["--null", "--name-only", "--get-regexp"]);
-    let ran = call.arg(r"^filter\..*\.(clean|smudge|process)$").run()?;
+    let ran = call.arg(pattern).run()?;
     match ran.code {
-        Some(0) => {}
-        Some(1) => return Ok(Vec::new()),
-        Some(_) | None => return Err(failed("config", &ran.stderr)),
+        Some(0) => Ok(records(&ran.stdout).map(<[u8]>::to_vec).collect()),
+        Some(1) => Ok(Vec::new()),
+        Some(_) | None => Err(failed("config", &ran.stderr)),
     }
+}
+
+fn driver_names(keys: Vec<Vec<u8>>) -> Vec<OsString> {
     let mut drivers = BTreeSet::new();
-    for name in records(&ran.stdout) {
+    for name in &keys {
         let inner = name.strip_prefix(b"filter.").unwrap_or(name);
         if let Some(dot) = inner.iter().rposition(|byte| *byte == b'.') {
             drivers.insert(OsString::from_vec(inner[..dot].to_vec()));
         }
     }
-    Ok(drivers.into_iter().collect())
+    drivers.into_iter().collect()
 }
 
 /// Refuses if a silenced driver is responsible for one of `paths`. `source` is the tree whose

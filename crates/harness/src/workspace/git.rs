@@ -19,6 +19,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{WorkspaceError, aside::Aside, mark::unmarked, memory::Memory};
+use crate::process::program;
 
 /// Settings that take precedence over every configuration file.
 const HARDENED: [&str; 21] = [
@@ -156,6 +157,7 @@ pub(super) struct Call {
     name: &'static str,
     directory: PathBuf,
     input: Option<Vec<u8>>,
+    held: Option<std::fs::File>,
 }
 
 /// The result of a call.
@@ -169,7 +171,7 @@ pub(super) struct Ran {
 impl Call {
     /// Creates a call before the repository is known.
     pub(super) fn anywhere(directory: &Path, access: Access, name: &'static str) -> Self {
-        let mut command = Command::new("git");
+        let mut command = program::git();
         command.current_dir(directory);
         without_git_variables(&mut command);
         command.env("LC_ALL", "C");
@@ -192,7 +194,7 @@ impl Call {
 
     /// A call that sees the repository's configuration as it is. Only for commands that run nothing.
     pub(super) fn plain(directory: &Path, name: &'static str) -> Self {
-        let mut command = Command::new("git");
+        let mut command = program::git();
         command.current_dir(directory).env("LC_ALL", "C").arg(name);
         without_git_variables(&mut command);
         Self::of(command, name, directory)
@@ -200,7 +202,7 @@ impl Call {
 
     /// Any program, run as git is.
     pub(super) fn of(command: Command, name: &'static str, directory: &Path) -> Self {
-        Self { command, name, directory: directory.to_owned(), input: None }
+        Self { command, name, directory: directory.to_owned(), input: None, held: None }
     }
 
     pub(super) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -218,6 +220,18 @@ impl Call {
         self
     }
 
+    pub(super) fn envs(mut self, variables: &[(&str, String)]) -> Self {
+        self.command.envs(variables.iter().map(|(name, value)| (name, value)));
+        self
+    }
+
+    /// Gives the program an open file as its standard input. A lock on that file then lasts as long
+    /// as the program, even if this process is killed.
+    pub(super) fn holding(mut self, file: std::fs::File) -> Self {
+        self.held = Some(file);
+        self
+    }
+
     /// Uses another index than the user's.
     pub(super) fn index(self, file: &Path) -> Self {
         self.env("GIT_INDEX_FILE", file)
@@ -230,7 +244,11 @@ impl Call {
 
     pub(super) fn run(mut self) -> Result<Ran, WorkspaceError> {
         let input = self.input.take();
-        self.command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        self.command.stdin(match (&input, self.held.take()) {
+            (Some(_), _) => Stdio::piped(),
+            (None, Some(held)) => Stdio::from(held),
+            (None, None) => Stdio::null(),
+        });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(|error| self.not_started(error))?;
         // The input is written in parallel to reading, because git may answer before it has read

@@ -12,7 +12,10 @@ use std::{
 
 use harness_core::CommitId;
 
-use super::git::{Access, Call};
+use super::{
+    git::{Access, Call},
+    repository::{is_worker_tree, pointed_at},
+};
 
 /// Returns HEAD of the repository around `directory`.
 pub fn head(directory: &Path) -> Option<CommitId> {
@@ -89,8 +92,40 @@ pub fn is_work_tree(directory: &Path) -> bool {
     }
 }
 
+/// Returns whether the repository at the top of `top` certainly names no other work tree. Settings
+/// that are included from elsewhere are left to git.
+fn is_own_work_tree(top: &Path) -> bool {
+    let settings = fs::read_to_string(top.join(".git/config")).unwrap_or_default();
+    let settings = settings.to_ascii_lowercase();
+    !settings.is_empty()
+        && !["worktree", "include", "bare = true"].iter().any(|word| settings.contains(word))
+}
+
+/// Returns the top of the worker's tree around `directory`, if it is in one. A ledger that is checked
+/// out there is a copy that nothing reads.
+pub fn worker_tree(directory: &Path) -> Option<&Path> {
+    let tree = directory.ancestors().find(|above| is_work_tree(above))?;
+    is_worker_tree(&pointed_at(tree)?).then_some(tree)
+}
+
+/// Returns the place in the main tree of the repository that belongs to a place in the tree of a worker.
+pub fn in_main_tree(directory: &Path) -> Option<PathBuf> {
+    let tree = worker_tree(directory)?;
+    let entry = pointed_at(tree)?;
+    let git = entry.parent()?.parent().filter(|git| git.ends_with(".git"))?;
+    Some(git.parent()?.join(directory.strip_prefix(tree).ok()?))
+}
+
 /// Returns the top of the work tree around `directory`.
 pub fn top_level(directory: &Path) -> Option<PathBuf> {
+    let place = directory.canonicalize().ok()?;
+    let top = place.ancestors().find(|folder| is_work_tree(folder));
+    if let Some(top) = top
+        && matches!(plain_head(top), Plain::Commit(_))
+        && is_own_work_tree(top)
+    {
+        return Some(top.to_owned());
+    }
     rev_parse(directory, &["--show-toplevel"]).map(|said| OsString::from_vec(said).into())
 }
 

@@ -3,6 +3,8 @@
 
 use harness_core::{Epoch, TaskId};
 
+use super::trailer;
+
 /// Names the attempt whose commits an undo commit reverts.
 const REVERTS: &str = "Harness-Reverts: ";
 const OPENING: &str = " (harness ";
@@ -10,7 +12,8 @@ const OPENING: &str = " (harness ";
 /// The author of a commit since the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitAuthor {
-    /// The attempt: its mark is in the committer name, or the message names the task.
+    /// The attempt, or one that it took over: the mark is in the committer name, or the message names
+    /// the task.
     Attempt,
     /// Harness, to undo the attempt.
     Undo,
@@ -22,12 +25,15 @@ pub enum CommitAuthor {
 pub fn author(committer: &str, message: &str, task: &TaskId, epoch: Option<Epoch>) -> CommitAuthor {
     if let Some(epoch) = epoch {
         // This comes first, because an attempt cannot declare itself undone.
-        if committer.ends_with(&mark(task, epoch)) {
+        if marked_until(committer, task, epoch) {
             return CommitAuthor::Attempt;
         }
         let trailer = format!("{REVERTS}{task}.{epoch}");
         if message.lines().any(|line| line.trim_end() == trailer) {
             return CommitAuthor::Undo;
+        }
+        if trailer::has_trailer(message, task, epoch) {
+            return CommitAuthor::Attempt;
         }
     }
     if names_task(message, task) { CommitAuthor::Attempt } else { CommitAuthor::Foreign }
@@ -40,6 +46,16 @@ pub fn committer(user: &str, task: &TaskId, epoch: Epoch) -> String {
 
 fn mark(task: &TaskId, epoch: Epoch) -> String {
     format!("{OPENING}{task}.{epoch})")
+}
+
+/// Returns whether a committer name has the mark of this attempt or of an earlier one of the same
+/// task. Commits of an earlier one are since the base only if its work was taken over.
+fn marked_until(committer: &str, task: &TaskId, epoch: Epoch) -> bool {
+    let mark = committer.strip_suffix(')').and_then(|name| name.rsplit_once(OPENING));
+    let attempt = mark.and_then(|(_, attempt)| attempt.rsplit_once('.'));
+    attempt.is_some_and(|(of, number)| {
+        of == task.as_str() && number.parse().is_ok_and(|number| Epoch(number) <= epoch)
+    })
 }
 
 /// Returns a committer name without the mark of an attempt. A harness that an agent starts inherits
@@ -100,8 +116,11 @@ mod tests {
         assert_eq!(of(&marked, "more"), CommitAuthor::Attempt);
         assert_eq!(of("Ada", "task-1: more"), CommitAuthor::Attempt);
         assert_eq!(of("Ada", "my own work"), CommitAuthor::Foreign);
-        assert_eq!(of("Ada (harness task-1.2)", "an earlier attempt"), CommitAuthor::Foreign);
+        assert_eq!(of("Ada (harness task-1.2)", "taken over"), CommitAuthor::Attempt);
+        assert_eq!(of("Ada (harness task-1.4)", "a later attempt"), CommitAuthor::Foreign);
         assert_eq!(of("Ada (harness task-1.33)", "x"), CommitAuthor::Foreign);
+        assert_eq!(of("Ada (harness task-2.3)", "another task"), CommitAuthor::Foreign);
+        assert_eq!(of("Ada (harness task-1.x)", "no mark"), CommitAuthor::Foreign);
         assert_eq!(of("Ada", &undo_message(&task(), epoch)), CommitAuthor::Undo);
         assert_eq!(
             of(&marked, &undo_message(&task(), epoch)),

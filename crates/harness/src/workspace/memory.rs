@@ -81,6 +81,24 @@ impl Git {
         Ok(tree)
     }
 
+    /// Returns the tree of a commit; `None` if the id is not that of a commit here. One process
+    /// answers both questions.
+    pub(super) fn tree_of_commit(
+        &self,
+        commit: &CommitId,
+    ) -> Result<Option<TreeId>, WorkspaceError> {
+        let (itself, tree) = (format!("{commit}^{{commit}}"), format!("{commit}^{{tree}}"));
+        let ran = self.read("rev-parse").args([itself, tree]).run()?;
+        let answer = String::from_utf8_lossy(&ran.stdout).into_owned();
+        // The id of a tag names a commit too, but it is not the id of that commit.
+        let mut lines = answer.lines();
+        let is_commit = ran.code == Some(0) && lines.next() == Some(commit.as_str());
+        let Some(tree) = lines.next().filter(|_| is_commit) else { return Ok(None) };
+        let tree = tree_id(tree)?;
+        self.memory.remember_tree(commit, &tree);
+        Ok(Some(tree))
+    }
+
     /// Returns every file of a tree.
     pub(super) fn listing(&self, tree: &TreeId) -> Result<Arc<Listing>, WorkspaceError> {
         let known = lock(&self.memory.listing).clone();

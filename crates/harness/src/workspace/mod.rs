@@ -28,14 +28,18 @@ mod own;
 mod path;
 mod policy;
 mod preflight;
+mod repository;
 mod rescue;
 mod restore;
 mod rollback;
 mod settings;
+#[doc(hidden)]
+pub mod shared;
 mod sight;
 mod snapshot;
 mod status;
 mod sweep;
+mod trailer;
 mod undo;
 mod untracked;
 
@@ -60,9 +64,16 @@ pub use self::{
     contents::own_contents,
     mark::{author, committer, names_task, undo_message, unmarked},
     own::{OWN_FILES, OWN_FOLDER},
+    repository::{
+        CleanupItem, CleanupKind, CleanupMode, CleanupTerms, GitRepository, Leftovers, RevertChain,
+        TreeSettings,
+    },
+    trailer::{task_trailer, with_trailer},
 };
 
 use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
+
+use crate::blocking::blocking;
 
 /// The state of the tree that a claim starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -369,7 +380,7 @@ pub trait Workspace: Send + Sync {
 /// Returns the current tree without blocking the runtime's thread. On failure, it returns `None`: a
 /// checkpoint without a tree is better than none.
 pub async fn tree_for_checkpoint(workspace: Arc<dyn Workspace>) -> Option<TreeId> {
-    match tokio::task::spawn_blocking(move || workspace.tree()).await {
+    match blocking(move || workspace.tree()).await {
         Ok(Ok(tree)) => Some(tree),
         Ok(Err(why)) => {
             tracing::warn!(%why, "a checkpoint without the tree: git could not read it");

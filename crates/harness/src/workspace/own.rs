@@ -1,6 +1,6 @@
 //! The files of harness itself: never committed, never cleaned, never reset.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use crate::home::Home;
 
@@ -13,6 +13,8 @@ use crate::home::Home;
 pub struct OwnFiles {
     /// Empty, or the state root below the top level with a `/` at the end.
     prefix: Vec<u8>,
+    /// The paths that were brought into the tree of a worker, and that git does not track there.
+    brought: Arc<BTreeSet<Vec<u8>>>,
 }
 
 /// The files of harness in a state root, besides those in its folder.
@@ -29,11 +31,27 @@ impl OwnFiles {
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        Self { prefix }
+        Self { prefix, brought: Arc::default() }
+    }
+
+    /// Returns the value for a tree into which these paths were brought from the main tree. They stay
+    /// out of commits as our files do, whether or not git ignores them.
+    pub(super) fn with_brought(&self, brought: BTreeSet<Vec<u8>>) -> Self {
+        Self { brought: Arc::new(brought), ..self.clone() }
+    }
+
+    /// Returns whether `path` was brought, or is below a path that was.
+    fn was_brought(&self, path: &[u8]) -> bool {
+        let ends = || path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        !self.brought.is_empty()
+            && ends().chain([path.len()]).any(|end| self.brought.contains(&path[..end]))
     }
 
     /// Returns whether `path`, relative to the top level, is one of ours.
     pub fn own(&self, path: &[u8]) -> bool {
+        if self.was_brought(path) {
+            return true;
+        }
         let Some(name) = path.strip_prefix(self.prefix.as_slice()) else { return false };
         OWN_FILES.iter().any(|file| file.as_bytes() == name)
             || name
@@ -83,5 +101,17 @@ mod tests {
         assert!(!own.own(b"sub/harness-init.sh"));
         let elsewhere = OwnFiles::new(Path::new("/repo/.harness/worktrees/w"), Path::new("/repo"));
         assert!(elsewhere.own(b"harness-tasks.json"));
+    }
+
+    #[test]
+    fn what_was_brought_into_the_tree_of_a_worker_is_no_work_of_its_agent() {
+        let own = OwnFiles::new(Path::new("/repo"), Path::new("/repo"));
+        let own = own.with_brought([&b".env"[..], b"node_modules"].map(<[u8]>::to_vec).into());
+        for ours in [&b".env"[..], b"node_modules", b"node_modules/x/y"] {
+            assert!(own.own(ours), "{}", String::from_utf8_lossy(ours));
+        }
+        for other in [&b".env2"[..], b"a/.env", b"node_modules2", b"a/node_modules/x"] {
+            assert!(!own.own(other), "{}", String::from_utf8_lossy(other));
+        }
     }
 }

@@ -26,6 +26,11 @@ impl RepoPath {
         top.join(OsStr::from_bytes(&self.0))
     }
 
+    /// Returns the path as a literal pathspec.
+    pub(super) fn to_os_string(&self) -> std::ffi::OsString {
+        OsStr::from_bytes(&self.0).to_owned()
+    }
+
     pub(super) fn join(&self, name: &OsStr) -> Self {
         let mut bytes = self.0.clone();
         bytes.push(b'/');

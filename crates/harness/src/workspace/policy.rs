@@ -20,7 +20,7 @@ use super::{
     git::{Call, Git, failed, without_git_variables},
     index::PrivateIndex,
     object::commit_id,
-    rescue::commit_tree,
+    rescue::commit_with,
 };
 
 /// The hooks that git runs around a commit.
@@ -164,7 +164,7 @@ impl CommitPolicy {
         message: &str,
     ) -> Result<Made, WorkspaceError> {
         let Some(hooks) = self.hooks(git)? else {
-            let commit = self.signed(git, tree, parents, message)?;
+            let commit = self.signed(git, tree, parents, message, &[])?;
             return Ok(Made { commit, tree: tree.clone() });
         };
         let scratch;
@@ -188,7 +188,7 @@ impl CommitPolicy {
         };
         let text = text();
         fs::remove_file(&file)?;
-        let commit = self.signed(git, &tree, parents, &text?)?;
+        let commit = self.signed(git, &tree, parents, &text?, &[])?;
         Ok(Made { commit, tree })
     }
 
@@ -216,19 +216,21 @@ impl CommitPolicy {
         }
     }
 
-    fn signed(
+    /// Creates the commit without hooks. `variables` may name its author.
+    pub(super) fn signed(
         &self,
         git: &Git,
         tree: &TreeId,
         parents: &[CommitId],
         message: &str,
+        variables: &[(&str, String)],
     ) -> Result<CommitId, WorkspaceError> {
         match self.signing {
-            Signing::Off => commit_tree(git, tree, parents, message),
+            Signing::Off => commit_with(git, tree, parents, message, variables),
             Signing::On => {
                 let parents = parents.iter().flat_map(|parent| ["-p", parent.as_str()]);
                 let call = git.write("commit-tree").arg("--gpg-sign").args(parents);
-                let call = call.args(["-F", "-", tree.as_str()]).input(message);
+                let call = call.args(["-F", "-", tree.as_str()]).input(message).envs(variables);
                 let not_signed = |detail: String| WorkspaceError::NotSigned { detail };
                 let Some(ran) = call.run_within(SIGNER_LIMIT)? else {
                     let seconds = SIGNER_LIMIT.as_secs();

@@ -19,7 +19,7 @@ use super::{
     untracked::{in_the_way, recorded, unchanged},
 };
 
-const PREFIX: &str = "refs/harness/rescue/";
+pub(super) const PREFIX: &str = "refs/harness/rescue/";
 /// Names the base in a rescue's message. The content of the rescue is the difference to it.
 pub(super) const BASE_TRAILER: &str = "Harness-Base: ";
 
@@ -48,6 +48,8 @@ pub(super) struct Rescuing<'a> {
     pub(super) task: &'a TaskId,
     pub(super) attempt: u32,
     pub(super) base: &'a Base,
+    /// The first line of the message; `None` for the usual one.
+    pub(super) subject: Option<&'a str>,
 }
 
 impl Rescuing<'_> {
@@ -57,13 +59,14 @@ impl Rescuing<'_> {
         look: Look,
         stays: Option<&CommitId>,
     ) -> Result<Saved, WorkspaceError> {
-        let Self { git, own, task, attempt, base } = self;
+        let Self { git, own, task, attempt, base, subject } = self;
         let losses = losses(git, own, base, look)?;
         let saved = of_attempt(git, task, attempt)?;
         if covered(git, &losses, &saved, &base.commit, stays)? {
             return Ok(Saved { rescue: saved.into_iter().next_back(), paths: losses.paths });
         }
-        let subject = format!("{task}: work of attempt {attempt}, saved before its rollback");
+        let usual = || format!("{task}: work of attempt {attempt}, saved before its rollback");
+        let subject = subject.map_or_else(usual, str::to_owned);
         let message = format!("{subject}\n\n{BASE_TRAILER}{}\n", base.commit);
         let mut parents = losses.tips.clone();
         if let Some(staged) = &losses.snapshot.staged {
@@ -182,21 +185,32 @@ pub(super) fn commit_tree(
     parents: &[CommitId],
     message: &str,
 ) -> Result<CommitId, WorkspaceError> {
+    commit_with(git, tree, parents, message, &[])
+}
+
+/// Does the same with more variables, which may name the author.
+pub(super) fn commit_with(
+    git: &Git,
+    tree: &TreeId,
+    parents: &[CommitId],
+    message: &str,
+    variables: &[(&str, String)],
+) -> Result<CommitId, WorkspaceError> {
     let call = || {
         let parents = parents.iter().flat_map(|parent| ["-p", parent.as_str()]);
         let call = git.write("commit-tree").args(["--no-gpg-sign"]).args(parents);
         call.args(["-F", "-", tree.as_str()]).input(message)
     };
-    let line = call().line().or_else(|_| {
+    let line = call().envs(variables).line().or_else(|_| {
         let ours = call().env("GIT_AUTHOR_NAME", "harness").env("GIT_COMMITTER_NAME", "harness");
         let ours = ours.env("GIT_AUTHOR_EMAIL", "harness@localhost");
-        ours.env("GIT_COMMITTER_EMAIL", "harness@localhost").line()
+        ours.env("GIT_COMMITTER_EMAIL", "harness@localhost").envs(variables).line()
     })?;
     commit_id(&line)
 }
 
 /// Creates `name`, or `name-2`, `name-3` …, the first that is free.
-fn create(git: &Git, name: &str, commit: &CommitId) -> Result<Rescue, WorkspaceError> {
+pub(super) fn create(git: &Git, name: &str, commit: &CommitId) -> Result<Rescue, WorkspaceError> {
     const MOST: u32 = 1000;
     let nothing = "0".repeat(commit.as_str().len());
     for number in 1..=MOST {

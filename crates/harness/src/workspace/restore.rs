@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use harness_core::CommitId;
+
 use super::{
     Rescue, WorkspaceError,
     filter::refuse_silenced,
@@ -20,6 +22,15 @@ fn base_of(git: &Git, rescue: &Rescue) -> Result<String, WorkspaceError> {
     let message = call.arg(rescue.commit.as_str()).line()?;
     let base = message.lines().find_map(|line| line.strip_prefix(BASE_TRAILER));
     Ok(base.map_or_else(|| format!("{}^", rescue.commit), str::to_owned))
+}
+
+/// Returns the base of the attempt whose work was saved, if the rescue names it.
+pub(super) fn base_of_rescue(
+    git: &Git,
+    rescue: &Rescue,
+) -> Result<Option<CommitId>, WorkspaceError> {
+    let base = base_of(git, rescue)?;
+    Ok(CommitId::parse(&base).ok())
 }
 
 fn changes(git: &Git, own: &OwnFiles, rescue: &Rescue) -> Result<Vec<Change>, WorkspaceError> {
@@ -91,9 +102,18 @@ pub(super) fn branch(git: &Git, rescue: &Rescue, name: &str) -> Result<(), Works
 }
 
 pub(super) fn show(git: &Git, own: &OwnFiles, rescue: &Rescue) -> Result<String, WorkspaceError> {
-    let base = base_of(git, rescue)?;
+    diff(git, own, &base_of(git, rescue)?, rescue.commit.as_str())
+}
+
+/// Returns the changes from one commit to another, without harness's own files.
+pub(super) fn diff(
+    git: &Git,
+    own: &OwnFiles,
+    from: &str,
+    to: &str,
+) -> Result<String, WorkspaceError> {
     let call = git.read("diff-tree").args(["--stat", "--patch", "--no-ext-diff", "--no-textconv"]);
-    let call = call.args(["--no-color", &base, rescue.commit.as_str(), "--"]);
+    let call = call.args(["--no-color", from, to, "--"]);
     // A rescue leaves our files out, which would look like their deletion.
     let call = call.env("GIT_LITERAL_PATHSPECS", "0").arg(":(top)");
     let ours = own.pathspecs().into_iter().map(|path| {
@@ -177,7 +197,11 @@ fn merge(
 }
 
 /// Makes the files what `tree` has, or removes them.
-fn write(git: &Git, tree: &str, wanted: &[&Change]) -> Result<Vec<String>, WorkspaceError> {
+pub(super) fn write(
+    git: &Git,
+    tree: &str,
+    wanted: &[&Change],
+) -> Result<Vec<String>, WorkspaceError> {
     let (written, removed): (Vec<&Change>, Vec<&Change>) =
         wanted.iter().copied().partition(|change| change.after.is_some());
     for change in &removed {

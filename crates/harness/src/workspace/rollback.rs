@@ -38,7 +38,7 @@ pub(super) fn rollback(
         Plan::Nothing => return Ok(RolledBack::default()),
         Plan::Go(target) => target,
     };
-    let rescuing = Rescuing { git, own, task, attempt, base };
+    let rescuing = Rescuing { git, own, task, attempt, base, subject: None };
     let stays = target.tip.as_ref().filter(|_| target.foreign);
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
     let flagged = flagged_as_recorded(git, &recorded)?;

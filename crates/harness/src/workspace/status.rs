@@ -48,7 +48,11 @@ impl Look {
     pub(super) fn take(git: &Git, own: &OwnFiles) -> Result<Self, WorkspaceError> {
         let call = git.read("status").args(["--porcelain=v2", "-z", "--branch", "--no-renames"]);
         let call = call.args(["--untracked-files=all", "--ignore-submodules=dirty"]);
-        let output = call.output()?;
+        Self::parse(&call.output()?, own)
+    }
+
+    /// Reads the output of `git status --porcelain=v2 -z --branch --no-renames`.
+    pub(super) fn parse(output: &[u8], own: &OwnFiles) -> Result<Self, WorkspaceError> {
         let mut look = Self {
             head: None,
             branch: None,
@@ -57,7 +61,7 @@ impl Look {
             nested: Vec::new(),
             ours: Vec::new(),
         };
-        for record in records(&output) {
+        for record in records(output) {
             look.record(record, own).ok_or_else(|| {
                 let shown = String::from_utf8_lossy(record);
                 failed("status", format!("unexpected output: {shown}").as_bytes())

@@ -9,7 +9,7 @@ use std::{
 
 use harness::{
     Client, ClientError, ClientOptions,
-    client::{Hosts, Notice},
+    client::{EventLine, Hosts},
     protocol::{Inquiry, PlanText, QuestionReply, Request, TaskCheckpoint, TaskClaim, TaskFail},
     store::{FileStore, Locking},
 };
@@ -101,17 +101,23 @@ fn questions_and_events_reach_a_client() {
         let root = served.root().to_owned();
         let mut client = client(&root);
         let mut events = client.subscribe(&["session:*"], Some(uuid::Uuid::nil())).unwrap();
-        assert!(matches!(events.next(), Some(Ok(Notice::Lagged { .. }))));
+        assert!(matches!(events.next(), Some(Ok(EventLine::Lagged { .. }))));
         let asking = thread::spawn(move || {
             let question = "Which?".to_owned();
             let choices = vec!["red".to_owned(), "blue".to_owned()];
-            let inquiry = Inquiry { question, choices, allow_text: false, timeout_seconds: None };
+            let inquiry = Inquiry {
+                question,
+                choices,
+                allow_text: false,
+                timeout_seconds: None,
+                task_id: None,
+            };
             self::client(&root).inquire(inquiry).unwrap()
         });
         match events.find(
-            |event| matches!(event, Ok(Notice::Event { kind, .. }) if kind == "session:prompt"),
+            |event| matches!(event, Ok(EventLine::Event { kind, .. }) if kind == "session:prompt"),
         ) {
-            Some(Ok(Notice::Event { id, .. })) => assert!(id.is_some()),
+            Some(Ok(EventLine::Event { id, .. })) => assert!(id.is_some()),
             other => panic!("{other:?}"),
         }
         let open = client.questions().unwrap();

@@ -35,10 +35,11 @@ fn answer_with(hub: &Hub, replies: Vec<UserReply>) -> Arc<Mutex<Vec<Answered>>> 
 #[tokio::test]
 async fn the_first_fitting_answer_counts() {
     let hub = Hub::new("s");
+    let yes = UserReply::choice("yes");
     let replies = vec![
         UserReply::text("maybe"),
         UserReply::choice("perhaps"),
-        UserReply::choice("yes"),
+        yes.clone(),
         UserReply::choice("no"),
     ];
     let became = answer_with(&hub, replies);
@@ -47,7 +48,7 @@ async fn the_first_fitting_answer_counts() {
         session.wait_for_user("Go on?", Ask::choices(["yes", "no"])).await
     };
     let (reply, status) = in_session(&hub, ask).await.unwrap();
-    assert_eq!(reply, UserReply::choice("yes"));
+    assert_eq!(reply, yes);
     assert_eq!(status, HubStatus::Complete);
     let unfit = Answered::Unfit { why: "choose one of: yes, no".into() };
     let expected = [unfit.clone(), unfit, Answered::Accepted, Answered::Unknown];

@@ -27,6 +27,7 @@ impl Machine for Scripted {
 
     fn step(&mut self, _: Timestamp, input: Input<String>) -> Next<&'static str, &'static str> {
         let heard = match input {
+            Input::Allowed(_) => "allowed".to_owned(),
             Input::Begin => "begin".to_owned(),
             Input::Committed(_) => "committed".to_owned(),
             Input::Refused(why) => format!("refused: {why}"),

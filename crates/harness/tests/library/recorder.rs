@@ -25,7 +25,7 @@ async fn end(cleanup: Cleanup) {
 }
 
 fn task(id: &str) -> Event {
-    Event::TaskStart { task_id: id.to_owned() }
+    Event::TaskStart { task_id: id.to_owned(), epoch: None }
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ fn script(command: &str) -> Script {
 }
 
 fn shell() -> SystemShell {
-    SystemShell { grace: GRACE, secrets: None }
+    SystemShell { grace: GRACE, secrets: None, ..SystemShell::default() }
 }
 
 fn run(command: &str) -> Ran {

@@ -127,6 +127,7 @@ impl Served {
         };
         let writer = Arc::new(Writer::start(store, clock.clone(), observers).unwrap());
         let host = Host {
+            budget: None,
             root: root.clone(),
             writer,
             hub,

@@ -42,8 +42,12 @@ impl Emitter {
             return None;
         }
         let loaded = config::load(&self.env, Some(self.root.path()), Overrides::default()).ok()?;
-        let port = loaded.config.telemetry.port;
-        let telemetry = Telemetry::start(port, self.secrets.clone(), Box::new(super::serve::say));
+        let wanted = loaded.config.telemetry;
+        if !wanted.daemon {
+            return None;
+        }
+        let telemetry =
+            Telemetry::start(wanted.port, self.secrets.clone(), Box::new(super::serve::say));
         telemetry.inspect_err(|why| warn(&format!("telemetry is off: {why}"))).ok()
     }
 }

@@ -1,9 +1,10 @@
 //! `harness daemon`
 
 mod emitter;
+mod notices;
 mod serve;
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use harness::{
     client::{ANSWER_WITHIN, Launch},
@@ -32,6 +33,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   harness daemon start
+  harness daemon start --web
   harness daemon status
   harness daemon /tmp/shop.sock .      # in the foreground")]
 pub(crate) struct Args {
@@ -41,6 +43,9 @@ pub(crate) struct Args {
     /// The work tree that checks run in; the ledger is searched for from here upward
     #[arg(required = true)]
     worktree: Option<PathBuf>,
+    /// Show the project in a browser too; `harness web --url` prints the link
+    #[arg(long)]
+    web: bool,
     #[arg(long, hide = true)]
     root: Option<PathBuf>,
     #[arg(long, hide = true)]
@@ -54,7 +59,11 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Start a daemon in the background, which stays until it is stopped
-    Start,
+    Start {
+        /// Show the project in a browser too; `harness web --url` prints the link
+        #[arg(long)]
+        web: bool,
+    },
     /// Stop the daemon
     Stop,
     /// Print the process id of the daemon; exit with 1 if there is none
@@ -63,7 +72,10 @@ enum Command {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     match (&args.command, &args.socket, &args.worktree) {
-        (Some(Command::Start), ..) => start(invocation),
+        (Some(Command::Start { web }), ..) => {
+            let options = if *web { vec!["--web".into()] } else { Vec::new() };
+            start(invocation, options)
+        }
         (Some(Command::Stop), ..) => stop(invocation),
         (Some(Command::Status), ..) => status(invocation),
         (None, Some(socket), Some(worktree)) => serve::serve(invocation, &args, socket, worktree),
@@ -72,7 +84,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
 }
 
-fn start(invocation: &mut Invocation) -> Result<ExitCode> {
+fn start(invocation: &mut Invocation, options: Vec<OsString>) -> Result<ExitCode> {
     let root = invocation.root_or_new()?;
     if let Some(other) = running(invocation, &root)? {
         let pid = other.pid;
@@ -83,7 +95,7 @@ fn start(invocation: &mut Invocation) -> Result<ExitCode> {
         return Err(Failure::error("Another daemon is already running")
             .hint(format!("it is process {pid}")));
     }
-    let launch = Launch { idle: None, ..invocation.launch()? };
+    let launch = Launch { idle: None, options, ..invocation.launch()? };
     let pong = invocation.with_client(&root, |client| {
         client.start_daemon(&launch)?;
         client.ping()

@@ -22,7 +22,7 @@ use harness::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Args, emitter::Emitter};
+use super::{Args, emitter::Emitter, notices::Notices};
 use crate::{
     client::{claim_rules, settings_folder},
     commands::init,
@@ -34,6 +34,7 @@ use crate::{
     paint::warn,
     root::StateRoot,
     trust::{self, Trust},
+    web,
     would_run::item,
 };
 
@@ -61,13 +62,21 @@ pub(super) fn serve(
     let daemon = Arc::new(Daemon::new(worktree, surroundings, Arc::new(SystemClock), wait));
     let hub = Hub::keeping("daemon", KEPT_EVENTS);
     hub.start_session();
+    let observers = observers(invocation, &root, &secrets, &daemon).with(Notices::new(
+        &invocation.env,
+        &root,
+        &secrets,
+        &hub,
+    ));
     let engine = Project::open(root.path())?
         .with_state_home(invocation.state_home())
         .with_secrets(secrets.clone())
-        .engine(Locking::Each(wait), hub, observers(invocation, &root, &secrets, &daemon))?;
+        .engine(Locking::Each(wait), hub, observers)?;
     let service = Service { lease_seconds: invocation.lease_seconds()?, adding: config.adding() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let idle = args.idle_seconds.map(Duration::from_secs);
+    // It reads the files and asks this daemon, as a command would.
+    let _web = args.web.then(|| web::beside(&invocation.env, &root)).flatten();
     let ended = runtime.block_on(async {
         let asked = asked_to_end()?;
         announce(args.detached, bound.path())?;

@@ -125,8 +125,8 @@ impl Disk for Deadly {
         self.disk.tail(file, max_bytes)
     }
 
-    fn write_tmp(&self, bytes: &[u8]) -> io::Result<()> {
-        self.disk.write_tmp(bytes)
+    fn write_tmp(&self, pieces: &[&[u8]]) -> io::Result<()> {
+        self.disk.write_tmp(pieces)
     }
 
     fn keep_backup(&self) -> io::Result<()> {

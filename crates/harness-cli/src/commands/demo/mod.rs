@@ -15,7 +15,7 @@ use crate::{
 };
 use stage::{Pace, Stage};
 
-/// Watch it work: a night's work in a minute, with a failure, a rollback and a kill -9
+/// Watch it work: a night's work in a minute, with a failure, a kill -9 and a conflict
 ///
 /// Everything happens in a temporary repository. Every line that starts with `$` is a command that
 /// was really run. It needs no model, no API key and no network.

@@ -1,4 +1,5 @@
-//! A night's work in a minute: a failure, a rollback, a kill -9 and a recovery.
+//! A night's work in a minute: a failure, a rollback, a kill -9, a recovery, and two workers whose
+//! results conflict.
 
 use harness_core::task::Status;
 
@@ -25,8 +26,17 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
 
     stage
         .title("Run again: the interrupted task is recovered and checked, and the work goes on")?;
-    let code = stage.run_to_the_end()?;
+    let code = stage.run_to_the_end(&[])?;
     stage.say(&format!("exit code {code}: finished, but some tasks failed for good"))?;
+
+    stage.title(
+        "Two workers, each in a work tree of its own. Both add a line at the same place: one result \
+         lands, the other conflicts with it and is made again on top",
+    )?;
+    stage.write_outside("more.md", MORE)?;
+    stage.harness(&["plan", "import", "--file", "../more.md", "--merge"])?.shown()?;
+    let code = code.max(stage.run_to_the_end(&["--workers", "2"])?);
+    stage.shell("cat NEWS")?;
 
     stage.title("In the morning")?;
     stage.harness(&["status"])?.shown()?;
@@ -66,6 +76,22 @@ const PLAN: &str = r#"Here is the plan. Everything around the block is ignored.
     "announce": {"description": "Tell the Klingons", "dependencies": ["translate"],
                  "instructions": "sh klingon.sh > news.txt",
                  "validation": {"command": "test -s news.txt"}}
+  }
+}
+```
+"#;
+
+/// Each task waits until the other has begun, so that both start from the same commit.
+const MORE: &str = r#"```json
+{
+  "goal": "Publish a small greeting program",
+  "tasks": {
+    "news-en": {"description": "Announce it in English",
+                "instructions": "here=$HARNESS_STATE_ROOT/..; touch $here/en\nwhile [ $HARNESS_ATTEMPT = 1 ] && ! [ -e $here/fr ]; do sleep 0.02; done\necho 'It says hello.' >> NEWS",
+                "validation": {"command": "grep -q hello NEWS"}},
+    "news-fr": {"description": "Announce it in French",
+                "instructions": "here=$HARNESS_STATE_ROOT/..; touch $here/fr\nwhile [ $HARNESS_ATTEMPT = 1 ] && ! [ -e $here/en ]; do sleep 0.02; done\necho 'Il dit bonjour.' >> NEWS",
+                "validation": {"command": "grep -q bonjour NEWS"}}
   }
 }
 ```

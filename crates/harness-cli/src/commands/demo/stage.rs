@@ -165,7 +165,7 @@ impl<'a> Stage<'a> {
     /// Shows a session while it runs, and kills it once its log contains `moment` and the agent has
     /// begun.
     pub(super) fn run_and_kill_at(&mut self, moment: &str) -> Result<()> {
-        let mut run = self.start_run()?;
+        let mut run = self.start_run(&[])?;
         let mut reached = false;
         for line in BufReader::new(run.stderr.take().ok_or("no output")?).lines() {
             let line = line?;
@@ -185,27 +185,29 @@ impl<'a> Stage<'a> {
         if reached { Ok(()) } else { Err(Failure::error("the session ended too early")) }
     }
 
-    /// Shows a session until its end, and returns its exit code.
-    pub(super) fn run_to_the_end(&mut self) -> Result<i32> {
-        let mut run = self.start_run()?;
+    /// Shows a session with these arguments until its end, and returns its exit code.
+    pub(super) fn run_to_the_end(&mut self, arguments: &[&str]) -> Result<i32> {
+        let mut run = self.start_run(arguments)?;
         for line in BufReader::new(run.stderr.take().ok_or("no output")?).lines() {
             self.show(&line?)?;
         }
         Ok(run.wait()?.code().unwrap_or(-1))
     }
 
-    fn start_run(&mut self) -> Result<Child> {
+    fn start_run(&mut self, arguments: &[&str]) -> Result<Child> {
         self.pace.wait();
-        self.out.line("$ harness run --agent shell")?;
+        let words = [&["harness", "run", "--agent", "shell"], arguments].concat();
+        self.out.line(format_args!("$ {}", words.join(" ")))?;
         self.out.finish()?;
         let mut command = self.command(&self.program);
-        command.args(["run", "--agent", "shell"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::piped());
         Ok(command.spawn()?)
     }
 
     fn show(&mut self, line: &str) -> Result<()> {
         let paint = self.out.paint();
-        let painted = crate::log_line::Painted { line, paint }.to_string();
+        let painted =
+            crate::log_line::Painted { line, paint, zone: crate::log_line::Zone::Utc }.to_string();
         self.out.line(format_args!("  {painted}"))?;
         self.out.finish()
     }

@@ -15,7 +15,7 @@ use harness_core::{
 };
 
 use super::finding::{Finding, Level};
-use crate::root::StateRoot;
+use crate::{render::tasks, root::StateRoot};
 
 /// All names that must be regular files, and `.harness`, which must be a directory.
 const NAMES: &[&str] = &[
@@ -74,7 +74,7 @@ fn ledger(root: &StateRoot) -> Finding {
         );
     }
     let stats = Stats::of(&ledger);
-    Finding::ok(CHECK, format!("{} tasks, {} completed", stats.total, stats.completed))
+    Finding::ok(CHECK, format!("{}, {} completed", tasks(stats.total), stats.completed))
 }
 
 fn backup(root: &StateRoot) -> Finding {
@@ -83,7 +83,7 @@ fn backup(root: &StateRoot) -> Finding {
     match look_backup(root.path()) {
         Ok(None) => Finding::ok(CHECK, "none yet"),
         Ok(Some(bytes)) => match format::read_ledger(&bytes) {
-            Ok(ledger) => Finding::ok(CHECK, format!("readable, {} tasks", ledger.len())),
+            Ok(ledger) => Finding::ok(CHECK, format!("readable, {}", tasks(ledger.len()))),
             Err(why) => {
                 let error = why.to_string().replacen(Home::LEDGER, Home::BACKUP, 1);
                 Finding::warn(CHECK, error, fix)

@@ -33,6 +33,7 @@ pub(super) use programs::find as find_program;
 /// configuration, the agents on PATH and the location of the socket. It changes nothing. Exits with
 /// 0 if nothing failed, with 5 if the ledger or the configuration is broken, and otherwise with 1.
 #[derive(Debug, clap::Args)]
+#[command(visible_alias = "self-check")]
 #[command(after_help = "\
 Examples:
   harness doctor

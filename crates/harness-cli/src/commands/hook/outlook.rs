@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::{Ledger, Task, WorkerId, ledger::ConcurrencyMode, log::escape, task::Status};
+use harness_core::{
+    Ledger, Task, WorkerId, ledger::ConcurrencyMode, log::escape, select::Applicant, task::Status,
+};
 
 use super::{payload::Payload, project::shortened};
 use crate::environment::Environment;
@@ -21,7 +23,7 @@ pub(super) struct Outlook<'a> {
 
 impl<'a> Outlook<'a> {
     pub(super) fn of(ledger: &'a Ledger) -> Self {
-        let queue = ledger.selection().queue(None);
+        let queue = ledger.selection().queue(Applicant::PLAIN);
         let queue = queue.into_iter().filter_map(|id| ledger.task(id));
         let (ready, retryable) = queue.partition(|task| task.status() == Status::Pending);
         let in_progress = ledger.tasks().filter(|t| t.status() == Status::InProgress).collect();
@@ -32,8 +34,17 @@ impl<'a> Outlook<'a> {
         self.ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent
     }
 
+    /// Returns whether a person paused claiming.
+    pub(super) fn is_paused(&self) -> bool {
+        self.ledger.head().paused_at.is_some()
+    }
+
     /// Returns whether anything could be claimed.
     pub(super) fn has_open(&self) -> bool {
+        !self.is_paused() && self.has_work()
+    }
+
+    fn has_work(&self) -> bool {
         !self.ready.is_empty() || !self.retryable.is_empty()
     }
 

@@ -10,8 +10,9 @@ use super::{
     project::Project,
 };
 
-/// The calls of a command in Claude Code and of a skill in Codex.
-const CALLS: [&str; 2] = ["/harness", "$harness"];
+/// The calls of a command in Claude Code and of a skill in Codex. Those of a plugin come first,
+/// because they begin like the others.
+const CALLS: [&str; 4] = ["/harness:harness", "$harness:harness", "/harness", "$harness"];
 
 /// The part of a request to a session that the hooks need. The agent reads the page of the command
 /// for the rest.
@@ -82,6 +83,9 @@ mod tests {
             ("/harness run", Request::Ledger),
             ("  /harness  RUN the rest ", Request::Ledger),
             ("$harness plan a better login", Request::Ledger),
+            ("/harness:harness run", Request::Ledger),
+            ("$harness:harness stop", Request::LetGo),
+            ("/harness:other run", Request::Other),
             ("/harness make the\nlogin work", Request::Objective("make the\nlogin work")),
             ("$harness stop the leak", Request::Objective("stop the leak")),
             ("/harness stop", Request::LetGo),

@@ -44,7 +44,8 @@ fn renew(
         worker: WorkerId::recorded(worker),
         epoch: epoch(env, of_environment == Some(id))?,
     };
-    let renewed = super::with_client(invocation, root, |client| client.renew(holder));
+    let lease = Some(invocation.lease_seconds().map_err(|failure| failure.error)?);
+    let renewed = super::with_client(invocation, root, |client| client.renew_for(holder, lease));
     let lease = renewed.map_err(|failure| failure.error)?;
     Ok((lease.task_id, lease.lease_expires_at))
 }

@@ -38,6 +38,9 @@ pub(super) fn answer(
     if outlook.has_open() || !claimed.is_empty() {
         return block(project, payload, &outlook, &claimed);
     }
+    if outlook.is_paused() {
+        return allow(project);
+    }
     // A worker with a task still needs the marker, and so do tasks behind a gate.
     if outlook.in_progress.is_empty() && ledger.selection().due_gate().is_none() {
         return finish(project, marker);

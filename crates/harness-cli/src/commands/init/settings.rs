@@ -12,6 +12,7 @@ use super::{
     trial::trial,
 };
 use crate::{
+    config::template,
     failure::{Failure, Result},
     invocation::Invocation,
     paint::warn,
@@ -51,6 +52,8 @@ impl Settled {
                 let rest = if in_git(root.path()) { ": commit it with the project" } else { "" };
                 done.push(format!("wrote {FILE}{rest}"));
                 Trust::grant_made(&invocation.env, root, &WouldRun::settings(root));
+                // Only editors need it.
+                template::write_schema(root.path()).unwrap_or_else(|why| warn(&why.error));
             }
             // The ledger exists and works without the settings.
             Err(why) => warn(&why.error),
@@ -90,10 +93,9 @@ impl Settled {
     }
 
     fn text(&self) -> String {
-        let mut text =
-            "# Made by `harness init`. `harness config` shows every setting and where it \
-                        comes from.\n"
-                .to_owned();
+        let mut text = template::schema_line();
+        text += "# Made by `harness init`. `harness config` shows every setting and where it \
+                 comes from.\n";
         if !self.offer.protected.is_empty() {
             text += "\n# The tests. An attempt that changes one of them is flagged; with\n\
                      # protect = \"refuse\" it fails.\n";

@@ -88,6 +88,9 @@ struct TaskClaim {
     /// Only tasks of this role, or without a role
     #[serde(default)]
     role: Option<String>,
+    /// Labels of the worker; tasks that require them are eligible too
+    #[serde(default)]
+    labels: Vec<String>,
     /// Wait up to this many seconds until one is ready
     #[serde(default)]
     wait_seconds: Option<u64>,
@@ -101,7 +104,7 @@ impl Call for TaskClaim {
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let wait = self.wait_seconds.map(Duration::from_secs);
         let worker = worker::Choice::default();
-        Answer::data(&claim::claim(invocation, &worker, self.role, wait)?)
+        Answer::data(&claim::claim(invocation, &worker, self.role, self.labels, wait)?)
     }
 }
 
@@ -210,9 +213,15 @@ struct TaskAdd {
     /// Ids of the tasks that must be completed first
     #[serde(default)]
     depends_on: Vec<String>,
+    /// Globs of files that its attempts must not change
+    #[serde(default)]
+    protected: Option<Vec<String>>,
     /// Only hand it to workers of this role, or without a role
     #[serde(default)]
     role: Option<String>,
+    /// Labels that a worker must have to claim it
+    #[serde(default)]
+    requires: Option<Vec<String>>,
     /// The phase that it belongs to
     #[serde(default)]
     phase: Option<String>,
@@ -240,11 +249,13 @@ impl Call for TaskAdd {
             validation_timeout_seconds: None,
             validation_clean: None,
             validation_baseline: None,
+            protected: self.protected,
             attempt_timeout_seconds: None,
             max_attempts: self.max_attempts,
             cleanup: None,
             instructions: self.instructions,
             role: self.role,
+            requires: self.requires,
             phase: self.phase,
             by: None,
         };
@@ -382,7 +393,8 @@ impl Call for AskUser {
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let Self { question, choices, allow_text, timeout_seconds } = self;
-        let inquiry = Inquiry { question, choices, allow_text, timeout_seconds };
+        let task_id = ask::asking_task(&invocation.env);
+        let inquiry = Inquiry { question, choices, allow_text, timeout_seconds, task_id };
         Answer::data(&ask::ask(invocation, inquiry)?)
     }
 }

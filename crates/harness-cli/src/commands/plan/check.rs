@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::source;
 use crate::{
-    exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line, render::tasks,
+    commands::add::note_unchecked, exit::ExitCode, failure::Result, invocation::Invocation,
+    paint::one_line, render::tasks,
 };
 
 /// Check a plan without importing it
@@ -26,6 +27,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let plan = Plan::parse(&source::read(args.source.file())?)?;
     plan.check_titles()?;
     source::warn_of(&plan);
+    note_unchecked(&source::unchecked(&plan));
     let count = plan.tasks.len();
     if args.json {
         let Plan { goal, warnings, .. } = &plan;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::source;
 use crate::{
-    commands::init,
+    commands::{add::note_unchecked, init},
     exit::ExitCode,
     failure::Result,
     invocation::{Invocation, working_directory},
@@ -65,8 +65,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if plan.phases.is_some() && args.mode() == ImportMode::Merge {
         warn("phases: a merge leaves those of the ledger as they are");
     }
-    let made = WouldRun::of_plan(&plan);
+    let (made, unchecked) = (WouldRun::of_plan(&plan), source::unchecked(&plan));
     let imported = import(invocation, &text, plan, args.mode())?;
+    note_unchecked(&unchecked);
     let root = invocation.root()?;
     Trust::grant_own(invocation, &root, &made);
     if args.json {
@@ -104,7 +105,7 @@ pub(crate) fn import(
     permit(invocation, &root, &Import { plan, mode, by: None })?;
     let text = PlanText { content: text.to_owned(), mode };
     let imported = invocation.with_maker(&root, init::made, |client| client.import_plan(text))?;
-    let ImportedPlan { goal, task_count, warnings, archive } = imported;
+    let ImportedPlan { goal, task_count, warnings, archive, tasks: _ } = imported;
     Ok(json!({
         "goal": goal,
         "task_count": task_count,
@@ -119,6 +120,7 @@ fn permit(invocation: &Invocation, root: &StateRoot, import: &Import) -> Result<
         ImportMode::IfFinished => Operation::BeginPlan,
         ImportMode::Replace => Operation::ReplacePlan,
         ImportMode::Merge => Operation::MergePlan,
+        ImportMode::Update => Operation::UpdatePlan,
     };
     invocation.permit_where(root, operation, |_| {
         let is_awaited = invocation.look(root).is_ok_and(|ledger| import.is_awaited(&ledger));

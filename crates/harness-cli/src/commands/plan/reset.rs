@@ -44,7 +44,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         let question = match invocation.look(&root) {
             Ok(ledger) => {
                 let unfinished = ledger.tasks().filter(|task| task.unfinished()).count();
-                format!("Remove {} tasks, {unfinished} of them unfinished?", ledger.len())
+                format!("Remove {}, {unfinished} of them unfinished?", tasks(ledger.len()))
             }
             // A broken ledger is restored by the reset itself, and then archived.
             Err(_) => "Remove all tasks?".to_owned(),

@@ -91,3 +91,9 @@ impl From<PlanError> for Failure {
 pub(super) fn warn_of(plan: &Plan) {
     plan.warnings.iter().for_each(|warning| warn(warning));
 }
+
+/// Returns the ids of tasks without a check.
+pub(super) fn unchecked(plan: &Plan) -> Vec<String> {
+    let unchecked = plan.tasks.iter().filter(|(_, task)| task.check().is_none());
+    unchecked.map(|(id, _)| id.to_string()).collect()
+}

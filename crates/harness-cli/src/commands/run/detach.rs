@@ -12,7 +12,7 @@ pub(super) fn start_again(root: &StateRoot) -> Result<u32> {
     root.own_directory(file_name(Home::RUNS))?;
     let file = Folder::ours(&root.home().folder())?.open_to_append(file_name(Home::RUN_LOG))?;
     let arguments = std::env::args_os().skip(1).map(|argument| match argument.to_str() {
-        Some("--detach") => "--detached".into(),
+        Some("--detach" | "--top") => "--detached".into(),
         Some(_) | None => argument,
     });
     let child = Command::new(std::env::current_exe()?)

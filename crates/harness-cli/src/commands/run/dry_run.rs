@@ -6,6 +6,7 @@ use harness_core::{
     command::{Authority, Claim, ClaimChoice, Complete, Place, Proof, Unchecked},
     decide,
     machine::scope::TaskScope,
+    select::Applicant,
     task::{Status, Via},
 };
 use serde_json::{Value, json};
@@ -36,9 +37,10 @@ pub(super) fn show(
     invocation: &mut Invocation,
     ledger: &Ledger,
     scope: &TaskScope,
+    labels: &[String],
     json: bool,
 ) -> Result<ExitCode> {
-    let (planned, waiting) = plan(ledger, scope)?;
+    let (planned, waiting) = plan(ledger, scope, labels)?;
     if json {
         let planned: Vec<_> = planned.iter().map(Planned::json).collect();
         invocation.out.document(&json!({ "planned": planned }))?;
@@ -53,8 +55,13 @@ pub(super) fn show(
 
 /// Simulates the session on a copy of the ledger: the same decisions, with checks that all pass.
 ///
-/// Returns the order of work, and what the chosen tasks that would be left wait for.
-fn plan(ledger: &Ledger, scope: &TaskScope) -> Result<(Vec<Planned>, Option<String>)> {
+/// Returns the order of work, and what the tasks that would be left wait for.
+fn plan(
+    ledger: &Ledger,
+    scope: &TaskScope,
+    labels: &[String],
+) -> Result<(Vec<Planned>, Option<String>)> {
+    let of = Applicant::with_labels(labels);
     let now = SystemClock.now();
     let worker = WorkerId::parse("dry-run")?;
     let mut ledger = ledger.clone();
@@ -69,22 +76,26 @@ fn plan(ledger: &Ledger, scope: &TaskScope) -> Result<(Vec<Planned>, Option<Stri
         planned.push(Planned { task, what: "recover" });
     }
     loop {
-        let choice = match (scope, scope.next(&ledger)) {
+        let choice = match (scope, scope.next(&ledger, of)) {
             (TaskScope::Ledger, _) => ClaimChoice::Next,
             (TaskScope::Tasks(_), Some(task)) => scope.choice(task.id.clone()),
-            (TaskScope::Tasks(_), None) => return Ok((planned, scope.waiting(&ledger))),
+            (TaskScope::Tasks(_), None) => return Ok((planned, scope.waiting(&ledger, of))),
         };
         let claim = Command::Claim(Claim {
             worker: worker.clone(),
             via: Via::Run,
             role: None,
+            labels: labels.to_vec(),
             choice,
             lease_seconds: 1,
             place: Place::default(),
+            parallel: None,
         });
         let change = decide(&ledger, now, &claim)?;
         ledger.put_in(&change);
-        let Reply::Claimed(claimed) = change.reply else { return Ok((planned, None)) };
+        let Reply::Claimed(claimed) = change.reply else {
+            return Ok((planned, scope.waiting(&ledger, of)));
+        };
         let task = claimed.task;
         let checked = task.check().is_some();
         let done = complete(&task, worker.clone());

@@ -5,17 +5,22 @@ mod agent;
 mod answers;
 mod args;
 mod commits;
+mod crew;
 mod detach;
 mod dirty;
 mod dry_run;
+mod end;
 mod footer;
+mod join;
 mod keep;
 mod money;
 mod notify;
 mod options;
+mod outlets;
 mod progress;
+mod pull_request;
 mod resume;
-mod row;
+pub(super) mod row;
 mod scope;
 mod screen;
 mod session;
@@ -23,37 +28,31 @@ mod signals;
 mod stop;
 mod summary;
 mod view;
+mod write_back;
 
 use std::{sync::Arc, time::Instant};
 
 use harness::{
-    Project,
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
-    core::machine::{
-        scope::TaskScope,
-        session::{Alerts, WhenFull},
-    },
+    core::machine::{scope::TaskScope, session::WhenFull, worker::WhenIdle},
     process::Redactor,
     project::RunStart,
     prompts::Prompts,
-    store::{RunStore, Runs as _, Store as _, StoreError},
-    workspace::GitWorkspace,
+    store::{Store as _, StoreError, lock::sweep_guards},
+    workspace::{GitWorkspace, Workspace as _, WorkspaceError},
 };
-use harness_core::{
-    Iteration, Ledger, Run, RunId, Stop, format::FormatError, ledger::ConcurrencyMode,
-    role::Operation, run::StopReason,
-};
+use harness_core::{Ledger, Run, format::FormatError, role::Operation};
 
 pub(crate) use self::args::Args;
 use self::{
+    crew::{BaseId, Footing},
+    end::RunEnd,
     progress::Progress,
-    session::{Dirty, Ran, Session},
-    stop::RunReport,
-    summary::Summary,
+    session::{Dirty, Session},
     view::{Copying, View},
 };
-use super::{init, runs::run_of_name};
+use super::{init, top};
 use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
@@ -62,79 +61,139 @@ use crate::{
     paint::{Paint, warn},
     render::ColorWhen,
     root::StateRoot,
-    trust,
+    trust, web,
 };
 
-pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
+/// The command that starts workers.
+#[derive(Debug)]
+pub(crate) enum Manner {
+    /// `harness run`.
+    Run,
+    /// `harness work`.
+    Work(Joining),
+}
+
+/// The terms of one more worker.
+#[derive(Debug)]
+pub(crate) struct Joining {
+    /// Its action when no work is left.
+    pub(crate) when_idle: WhenIdle,
+    /// The run that it joins, by its name; `None` for the one that is in progress.
+    pub(crate) run: Option<String>,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    run_as(invocation, args, &Manner::Run)
+}
+
+pub(crate) fn run_as(
+    invocation: &mut Invocation,
+    mut args: Args,
+    manner: &Manner,
+) -> Result<ExitCode> {
     let root = root(invocation, &args)?;
     if !args.dry_run {
         invocation.permit(&root, Operation::Run)?;
         restore(invocation, &root)?;
     }
     trust::require(invocation, &root)?;
-    let stored = stored(invocation, &root, &mut args)?;
+    let stored = match manner {
+        Manner::Run => resume::stored(invocation, &root, &mut args)?.map(Earlier::Stored),
+        Manner::Work(joining) => join::joined(&root, joining, &mut args)?.map(Earlier::Driven),
+    };
     let config = configured(invocation, &root, &mut args)?;
-    let agents = agent::choose(&config, args.agent_command.as_deref(), &args.agent_env)?;
     let ledger = workable(invocation, &root, &args)?;
+    let footing = Footing::of(&args, &config, &ledger, manner)?;
     scope::refuse_tasks_as_objective(&ledger, args.objective.as_deref())?;
     let scope = scope::of_tasks(&ledger, &args.task)?;
     if args.dry_run {
-        return dry_run::show(invocation, &ledger, &scope, args.json);
+        return dry_run::show(invocation, &ledger, &scope, &args.label, args.json);
     }
+    let agents = agent::choose(&config, args.agent_command.as_deref(), &args.agent_env)?;
     if args.detach {
         return detach(invocation, &root);
+    }
+    if args.top {
+        detach::start_again(&root)?;
+        return top::show(invocation, &root);
     }
     if args.detached {
         detach::leave_terminal()?;
     }
     let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
     workspace.sweep();
+    sweep_guards();
     let secrets = crate::secrets::known(&config);
     let (row, start) = start(stored, &args, &config, &workspace, &secrets);
-    let chosen = Chosen { args: &args, config: &config, ledger: &ledger, scope: &scope, row: &row };
+    if row.objective.is_none() {
+        refuse_unborn(&workspace)?;
+    }
+    let footing = footing.for_run(&row.id);
+    let chosen = Chosen {
+        args: &args,
+        config: &config,
+        ledger: &ledger,
+        scope: &scope,
+        row: &row,
+        footing: &footing,
+    };
     announce(invocation, &chosen, &agents);
+    // It ends with this function.
+    let _web = args.web.then(|| web::beside(&invocation.env, &root)).flatten();
     let (view, branch, started) =
         (view(invocation, &args, &row), workspace.branch(), Instant::now());
     let session = session(invocation, &root, &chosen, workspace, secrets, &view)?;
-    let before = Alerts::of(&ledger);
-    let Ran { stop, run } = session.run(&root, agents, start)?;
-    let crashed = Stop::because(StopReason::Crashed);
-    let (mut stop, broken) = stop.map_or_else(|why| (crashed, Some(why)), |stop| (stop, None));
+    let ran = session.run(&root, agents, start)?;
     view.end();
-    let begun_with = ledger;
-    let ledger = invocation.look_or_restore(&root)?;
-    if Alerts::of(&ledger).grew_since(&before) {
-        stop.alert();
+    if row.objective.is_none() {
+        write_back::after_run(invocation, &root, &config, &footing);
     }
-    let broken_by = broken.as_ref();
-    let report =
-        RunReport { stop: &stop, broken: broken_by, ledger: &ledger, scope: &scope, run: &run };
-    let code = tell(invocation, &root, &config, &args, &report)?;
-    let summary = Summary {
-        report: &report,
-        account: &view.account(),
-        before: &begun_with,
-        iterations: &iterations(&root, &run),
-        branch: branch.as_deref(),
-        seconds: started.elapsed().as_secs(),
-    };
-    view.summary(&summary.lines());
-    match broken.or_else(|| stop::failure(&stop)) {
-        Some(failure) => Err(failure),
-        None => Ok(code),
+    let target = proposed_for(manner, &args, &config, branch.as_deref());
+    RunEnd { root: &root, chosen: &chosen, view: &view, branch, target, started }
+        .report(invocation, ran)
+}
+
+/// Returns the branch that a pull request with the results is for. Only the run itself opens one.
+fn proposed_for(
+    manner: &Manner,
+    args: &Args,
+    config: &Config,
+    branch: Option<&str>,
+) -> Option<String> {
+    match manner {
+        Manner::Run => {
+            let named = args.target.as_deref().or(config.parallel.target.as_deref());
+            named.or(branch).map(str::to_owned)
+        }
+        Manner::Work(_) => None,
     }
+}
+
+/// A run that exists already.
+enum Earlier {
+    /// It is resumed.
+    Stored(Run),
+    /// Another process drives it.
+    Driven(Run),
 }
 
 /// Returns the row of the run, and whether it is a new one or one that continues.
 fn start(
-    stored: Option<Run>,
+    stored: Option<Earlier>,
     args: &Args,
     config: &Config,
     workspace: &GitWorkspace,
     secrets: &Redactor,
 ) -> (Run, RunStart) {
     match stored {
-        Some(run) => (run.clone(), RunStart::Resume { run: Box::new(run), anew: row::anew(args) }),
+        Some(Earlier::Stored(run)) => {
+            (run.clone(), RunStart::Resume { run: Box::new(run), anew: row::anew(args) })
+        }
+        Some(Earlier::Driven(run)) => {
+            let agent = agent_name(config, args.agent_command.as_deref());
+            let run = Run { agent: secrets.text(&agent).into_owned(), ..run };
+            (run.clone(), RunStart::Join { run: Box::new(run) })
+        }
         None => {
             let run = row::new(args, config, workspace_name(workspace), secrets);
             (run.clone(), RunStart::New(Box::new(run)))
@@ -153,6 +212,16 @@ fn root(invocation: &Invocation, args: &Args) -> Result<StateRoot> {
     }
 }
 
+/// Refuses a repository without a commit, because an attempt needs one to go back to.
+fn refuse_unborn(workspace: &GitWorkspace) -> Result<()> {
+    match workspace.head() {
+        Err(unborn @ WorkspaceError::NoCommits) => Err(Failure::config(unborn.to_string())
+            .hint("make a first commit: `git commit --allow-empty -m start`")),
+        // The code that needs git reports other problems.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 fn detach(invocation: &mut Invocation, root: &StateRoot) -> Result<ExitCode> {
     let pid = detach::start_again(root)?;
     let line = format!("running (pid={pid}); output goes to .harness/run.log");
@@ -162,9 +231,12 @@ fn detach(invocation: &mut Invocation, root: &StateRoot) -> Result<ExitCode> {
 
 /// Prints what a person should know before the work begins.
 fn announce(invocation: &Invocation, chosen: &Chosen<'_>, agents: &agent::Agents) {
-    let Chosen { args, config, ledger, scope, row } = *chosen;
+    let Chosen { args, config, ledger, scope, row, footing: _ } = *chosen;
     if row.objective.is_none() {
         scope::name_unfinishable(ledger, scope, &agents.worker);
+    }
+    if row.objective.is_none() && ledger.head().paused_at.is_some() {
+        warn("claiming is paused: the run waits until `harness resume`");
     }
     money::say_what_it_may_cost(row, args, agents);
     say_what_will_count(row, &agents.worker);
@@ -180,6 +252,7 @@ struct Chosen<'a> {
     ledger: &'a Ledger,
     scope: &'a TaskScope,
     row: &'a Run,
+    footing: &'a Footing,
 }
 
 fn session<'a>(
@@ -190,9 +263,9 @@ fn session<'a>(
     secrets: Redactor,
     view: &Arc<View>,
 ) -> Result<Session<'a>> {
-    let Chosen { args, config, ledger, scope, row } = *chosen;
+    let Chosen { args, config, ledger, scope, row, footing } = *chosen;
     let (prompts, mut warnings) = Prompts::load(root.path());
-    if row.objective.is_none() && workspace.is_detached() {
+    if row.objective.is_none() && *footing == Footing::Alone && workspace.is_detached() {
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
         warnings.push(format!("{what} {}", harness::workspace::LANDED));
     }
@@ -209,7 +282,11 @@ fn session<'a>(
     let shown = Arc::clone(view);
     crate::warnings::tell(secrets.clone(), move |text| shown.warning(text));
     Ok(Session {
-        worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
+        worker: BaseId {
+            id: args.worker.id(&invocation.env, || Ok(root.clone()))?,
+            origin: args.worker.origin(&invocation.env)?,
+        },
+        footing: footing.clone(),
         scope: scope.clone(),
         workspace,
         lease_seconds: invocation.lease_seconds()?,
@@ -225,41 +302,9 @@ fn session<'a>(
         warnings,
         secrets,
         config,
+        env: &invocation.env,
         args,
     })
-}
-
-/// Returns the run that `--resume` continues. Its choices apply again, unless the arguments change
-/// them.
-fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<Option<Run>> {
-    if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(Failure::usage("the objective is empty")
-            .hint("omit it to work on the tasks of the ledger"));
-    }
-    refuse_secrets(args, &invocation.secrets(root))?;
-    if let Some(command) = &args.agent_command {
-        agent::refuse_shell_syntax(command)?;
-    }
-    if !args.resume {
-        return Ok(None);
-    }
-    let id = args.run_id.as_deref().map(|name| named_run(root, name)).transpose()?;
-    let stored = Project::open(root.path())?.resumable(id.as_ref())?;
-    money::refuse_spent(&stored, args)?;
-    if !args.detached {
-        eprintln!("{}", resume::words(&stored));
-    }
-    if chosen_by(args).is_none() {
-        args.agent_command.clone_from(&stored.agent_command);
-        args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
-    }
-    Ok(Some(stored))
-}
-
-fn named_run(root: &StateRoot, name: &str) -> Result<RunId> {
-    let store = RunStore::look(root.path())?;
-    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
-    Ok(run_of_name(&runs, name)?.id.clone())
 }
 
 /// Returns the ledger, if a run can work on it.
@@ -271,19 +316,7 @@ fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Le
     if let Some(refusal) = harness::store::secret_in(&ledger, &invocation.secrets(root)) {
         return Err(Failure::config(format!("harness-tasks.json: {refusal}")));
     }
-    if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
-        return Err(Failure::config(
-            "this ledger is set up for several workers, which is not supported yet",
-        )
-        .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
-    }
     Ok(ledger)
-}
-
-/// Returns the contexts of an objective. An unreadable database is reported elsewhere.
-fn iterations(root: &StateRoot, run: &Run) -> Vec<Iteration> {
-    let store = RunStore::look(root.path()).ok().flatten();
-    store.and_then(|store| store.iterations(&run.id).ok()).unwrap_or_default()
 }
 
 /// Returns the view through which a person, a file or a program watches the run.
@@ -296,23 +329,6 @@ fn view(invocation: &Invocation, args: &Args, row: &Run) -> Arc<View> {
         }
         false => View::of_lines(copying),
     })
-}
-
-/// Reports the end of the run: to the command of `notify`, and as a document.
-fn tell(
-    invocation: &mut Invocation,
-    root: &StateRoot,
-    config: &Config,
-    args: &Args,
-    report: &RunReport<'_>,
-) -> Result<ExitCode> {
-    if let Some(command) = &config.notify {
-        notify::notify(command, root.path(), &report.event());
-    }
-    if args.json {
-        invocation.out.document(&report.document())?;
-    }
-    Ok(report.code())
 }
 
 /// Restores an unreadable ledger from its backup before anything reads it, as every command does
@@ -340,28 +356,6 @@ fn configured(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Res
     eprintln!("agent: {found}, found on PATH; `agent = \"…\"` in harness.toml keeps a choice");
     args.agent = Some(found.to_owned());
     invocation.config(root, flags(args))
-}
-
-/// Refuses secrets in arguments, because they are stored with the run and must run as typed.
-fn refuse_secrets(args: &Args, secrets: &Redactor) -> Result<()> {
-    let holds = |flag: &str, line: &Option<String>| {
-        let variable = secrets.find(line.as_deref()?)?;
-        let error = format!("{flag} contains the value of {variable}, which must not be stored");
-        Some((Failure::usage(error), variable))
-    };
-    if let Some((failure, variable)) = holds("--verify", &args.verify) {
-        return Err(failure.hint(format!("write \"${variable}\" instead; quote it for your shell")));
-    }
-    if let Some((failure, variable)) = holds("--agent-command", &args.agent_command) {
-        return Err(failure.hint(format!(
-            "let the program read {variable} itself: `env = [\"{variable}\"]` in [agents.NAME]"
-        )));
-    }
-    Ok(())
-}
-
-fn chosen_by(args: &Args) -> Option<&String> {
-    args.agent.as_ref().or(args.agent_command.as_ref())
 }
 
 fn workspace_name(workspace: &harness::workspace::GitWorkspace) -> String {

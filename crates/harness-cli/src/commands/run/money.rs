@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use harness::{
     Agent as _,
     agent::CodingAgent,
-    core::{Run, agent::Usage},
+    core::{Run, agent::Usage, run::RunLimits},
 };
 
 use super::{Args, agent::Agents};
@@ -56,12 +56,12 @@ pub(super) fn to_be_seen(row: &Run, agents: &Agents) -> HashMap<String, String> 
 }
 
 /// Returns the usage of a run, and its limits.
-pub(super) fn against(used: &Usage, row: &Run) -> String {
-    let most = row.limits.max_tokens.map(|most| format!(" of {most}")).unwrap_or_default();
+pub(super) fn against(used: &Usage, limits: &RunLimits) -> String {
+    let most = limits.max_tokens.map(|most| format!(" of {most}")).unwrap_or_default();
     let mut text = format!("{}{most} tokens", used.tokens());
-    if let Some(cost) = used.cost_usd {
-        let most =
-            row.limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+    let cost = used.cost_usd.or(limits.max_cost_usd.map(|_| 0.0));
+    if let Some(cost) = cost {
+        let most = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         text += &format!(", ${cost:.2}{most}");
     }
     text

@@ -1,4 +1,5 @@
-//! Runs a command of the user when a run ends, and when it waits: `notify` in the configuration.
+//! Runs a command of the user when a run ends, and when it waits: `notify = "COMMAND"` in the
+//! configuration. Channels (`[[notify]]`) are the library's.
 
 use std::{
     io::Write,
@@ -45,18 +46,18 @@ pub(super) fn notify(command: &str, root: &Path, event: &Value) {
 
 /// Starts the command when a person is asked and when the run waits for a limit. It uses its own
 /// thread, so that the run does not wait for it.
-pub(super) struct Notifier {
+pub(super) struct EventCommand {
     command: String,
     root: PathBuf,
 }
 
-impl Notifier {
+impl EventCommand {
     pub(super) fn new(command: &str, root: &Path) -> Self {
         Self { command: command.to_owned(), root: root.to_owned() }
     }
 }
 
-impl Observer for Notifier {
+impl Observer for EventCommand {
     fn event(&self, envelope: &Envelope) {
         let event = match &envelope.event {
             Event::SessionPrompt { prompt_id, prompt, .. } => {

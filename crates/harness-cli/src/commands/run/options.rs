@@ -4,7 +4,11 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use harness::{
     agent::CodingAgent,
-    core::{machine::session::SessionTerms, promise, variables::WORKER},
+    core::{
+        machine::session::{Crew, SessionTerms},
+        promise,
+        variables::WORKER,
+    },
     flows::Team,
     named,
     project::{AgentTerms, RunOptions},
@@ -12,13 +16,16 @@ use harness::{
 };
 
 use super::{agent::Agents, session::Session};
-use crate::config::PromiseMatch;
+use crate::config::{Notify, PromiseMatch};
 
 impl Session<'_> {
     pub(super) fn options(&self, agents: &Agents, socket: &Path) -> RunOptions {
         let mut options = RunOptions::new(Arc::new(self.workspace.clone()));
-        options.shell =
-            Arc::new(SystemShell { secrets: Some(self.secrets.clone()), ..SystemShell::default() });
+        options.shell = Arc::new(SystemShell {
+            secrets: Some(self.secrets.clone()),
+            withheld: self.withheld(),
+            ..SystemShell::default()
+        });
         options.environment = self.environment();
         options.lease_seconds = self.lease_seconds;
         options.agents = self.agent_terms(agents);
@@ -38,14 +45,17 @@ impl Session<'_> {
         options
     }
 
-    pub(super) fn session(&self) -> SessionTerms {
+    pub(super) fn session(&self, crew: Option<Crew>) -> SessionTerms {
+        let first = crew.as_ref().and_then(|crew| crew.members.first());
         SessionTerms {
-            worker: self.worker.clone(),
+            worker: first.map_or_else(|| self.worker.id.clone(), |first| first.worker.clone()),
             scope: self.scope.clone(),
+            labels: self.args.label.clone(),
             pid: std::process::id(),
             lease_seconds: self.lease_seconds,
             max_tasks: self.max_tasks,
             max_sessions: self.max_sessions,
+            crew,
             when_full: self.when_full,
             until: None,
             heartbeat: None,
@@ -55,9 +65,18 @@ impl Session<'_> {
     /// Returns the environment with the worker of the run, because an agent of an objective may use
     /// commands of workers.
     fn environment(&self) -> Vec<(OsString, OsString)> {
-        let mut all: Vec<_> = std::env::vars_os().filter(|(name, _)| name != WORKER).collect();
-        all.push((WORKER.into(), self.worker.as_str().into()));
+        let withheld = self.withheld();
+        let is_kept = |name: &OsString| {
+            name != WORKER && !withheld.iter().any(|secret| name == secret.as_str())
+        };
+        let mut all: Vec<_> = std::env::vars_os().filter(|(name, _)| is_kept(name)).collect();
+        all.push((WORKER.into(), self.worker.id.as_str().into()));
         all
+    }
+
+    /// Returns the variables with secrets of channels, which neither agents nor checks get.
+    fn withheld(&self) -> Vec<String> {
+        self.config.notify.iter().flat_map(Notify::variables).map(str::to_owned).collect()
     }
 
     fn agent_terms(&self, agents: &Agents) -> Vec<AgentTerms> {

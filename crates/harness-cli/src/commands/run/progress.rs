@@ -1,7 +1,7 @@
 //! The state of a run for the lines below its log: the progress, the usage, and the current
 //! activity of the agent.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use clap::builder::styling::{AnsiColor, Style};
 use harness::core::{Ledger, Run, Stats, Timestamp, task::Status};
@@ -9,7 +9,7 @@ use harness::core::{Ledger, Run, Stats, Timestamp, task::Status};
 use crate::{
     local_time,
     paint::{coloured, one_line},
-    task_line::Span,
+    task_line::{RoughSpan, Span},
     tool_line::cut,
 };
 
@@ -36,9 +36,21 @@ fn faint(text: impl Into<String>) -> Piece {
 
 /// The aim of a run.
 enum Aim {
-    Ledger { over: u64, total: u64, task: Option<String> },
-    Objective { text: String, context: u64, most: u64 },
+    /// The tasks are those in progress, by worker.
+    Ledger {
+        over: u64,
+        total: u64,
+        tasks: BTreeMap<String, String>,
+    },
+    Objective {
+        text: String,
+        context: u64,
+        most: u64,
+    },
 }
+
+/// A worker; one that is alone has no id.
+pub(super) type WorkerKey = Option<String>;
 
 /// The agent that is at work.
 struct Worker {
@@ -52,32 +64,54 @@ pub(super) struct Progress {
     started: Instant,
     aim: Aim,
     used: Option<String>,
-    worker: Option<Worker>,
-    waiting: Option<Timestamp>,
+    /// The end of the time limit.
+    until: Option<Timestamp>,
+    /// Whether a person paused claiming.
+    paused: bool,
+    workers: BTreeMap<WorkerKey, Worker>,
+    waiting: BTreeMap<WorkerKey, Timestamp>,
+    /// The ids of several workers of this process; empty for one that is alone.
+    crew: Vec<String>,
     stopping: bool,
 }
 
 impl Progress {
     pub(super) fn of(row: &Run, started: Instant) -> Self {
         let aim = match &row.objective {
-            None => Aim::Ledger { over: 0, total: 0, task: None },
+            None => Aim::Ledger { over: 0, total: 0, tasks: BTreeMap::new() },
             Some(text) => Aim::Objective {
                 text: one_line(text).into_owned(),
                 context: u64::from(row.iteration_count) + 1,
                 most: u64::from(row.limits.max_iterations) + 1,
             },
         };
-        Self { started, aim, used: None, worker: None, waiting: None, stopping: false }
+        Self {
+            started,
+            aim,
+            used: None,
+            until: row.deadline,
+            paused: false,
+            workers: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            crew: Vec::new(),
+            stopping: false,
+        }
+    }
+
+    /// Gives each of several workers a line of its own.
+    pub(super) fn crew(&mut self, workers: Vec<String>) {
+        self.crew = workers;
     }
 
     /// Updates the state of the tasks. An objective shows none of them.
     pub(super) fn refresh(&mut self, ledger: &Ledger) {
-        let Aim::Ledger { over, total, task } = &mut self.aim else { return };
+        self.paused = ledger.head().paused_at.is_some();
+        let Aim::Ledger { over, total, tasks } = &mut self.aim else { return };
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         *total = count(Stats::of(ledger).total);
         *over = count(ledger.tasks().filter(|t| !t.unfinished()).count());
-        let current = ledger.tasks().find(|t| t.status() == Status::InProgress);
-        *task = current.map(|task| {
+        let current = ledger.tasks().filter(|t| t.status() == Status::InProgress);
+        let described = current.map(|task| {
             let attempt = match task.attempts + 1 {
                 1 => String::new(),
                 more => format!(", attempt {more}"),
@@ -87,44 +121,53 @@ impl Progress {
                 .last()
                 .map(|c| format!(", step {}/{} {}", c.step, c.total, one_line(&c.description)));
             let step = step.unwrap_or_default();
-            format!("{}: {}{attempt}{step}", task.id, one_line(&task.title))
+            let landing = ledger.head().landing.iter().any(|entry| entry.task == task.id);
+            let landing = if landing { ", landing" } else { "" };
+            let by = task.claimed_by().map(ToString::to_string).unwrap_or_default();
+            let title = one_line(&task.title);
+            (by, format!("{}: {title}{attempt}{step}{landing}", task.id))
         });
+        *tasks = described.collect();
     }
 
     pub(super) fn used(&mut self, text: String) {
         self.used = Some(text);
     }
 
+    pub(super) fn ends_at(&mut self, deadline: Option<Timestamp>) {
+        self.until = deadline;
+    }
+
     /// Starts the next context of an objective. The first one is 1.
-    pub(super) fn context(&mut self, number: u64, of: u64) {
+    pub(super) fn context(&mut self, worker: &WorkerKey, number: u64, of: u64) {
+        self.waiting.remove(worker);
         if let Aim::Objective { context, most, .. } = &mut self.aim {
             (*context, *most) = (number, of);
         }
-        self.waiting = None;
     }
 
-    pub(super) fn waits(&mut self, until: Timestamp) {
-        self.waiting = Some(until);
+    pub(super) fn waits(&mut self, worker: WorkerKey, until: Timestamp) {
+        self.waiting.insert(worker, until);
     }
 
     pub(super) fn stops(&mut self) {
         self.stopping = true;
     }
 
-    pub(super) fn agent_started(&mut self, name: &str, at: Instant) {
+    pub(super) fn agent_started(&mut self, worker: WorkerKey, name: &str, at: Instant) {
         let name = name.strip_prefix("command: ").unwrap_or(name);
         let name = cut(&one_line(name), NAME_CHARS);
-        self.waiting = None;
-        self.worker = Some(Worker { name, activity: None, heard: at });
+        self.waiting.remove(&worker);
+        self.workers.insert(worker, Worker { name, activity: None, heard: at });
     }
 
-    pub(super) fn agent_ended(&mut self) {
-        self.worker = None;
+    pub(super) fn agent_ended(&mut self, worker: &WorkerKey) {
+        self.workers.remove(worker);
     }
 
     /// Records an event of the agent. `activity` describes the action, if the event shows one.
-    pub(super) fn heard(&mut self, activity: Option<String>, at: Instant) {
-        if let Some(worker) = &mut self.worker {
+    pub(super) fn heard(&mut self, worker: &WorkerKey, activity: Option<String>, at: Instant) {
+        if let Some(worker) = self.workers.get_mut(worker) {
             worker.heard = at;
             worker.activity = activity.or(worker.activity.take());
         }
@@ -148,27 +191,43 @@ impl Progress {
                 vec![plain(format!("context {context} of at most {most}"))]
             }
         };
-        first.push(plain(format!("  {}", Span(elapsed))));
+        let left = self.until.map(|end| format!(", {} left", RoughSpan(end.since(now))));
+        first.push(plain(format!("  {}{}", RoughSpan(elapsed), left.unwrap_or_default())));
         first.extend(self.used.as_ref().map(|used| plain(format!("  {used}"))));
+        if self.paused {
+            let text = "  paused, `harness resume` goes on".to_owned();
+            first.push(Piece { style: coloured(AnsiColor::Yellow), text });
+        }
         if self.stopping {
             let style = coloured(AnsiColor::Yellow);
             first.push(Piece { style, text: "  stopping".to_owned() });
         }
-        vec![first, self.doing(at, now)]
+        if self.crew.is_empty() {
+            return vec![first, self.doing(&None, at, now)];
+        }
+        let of_worker = |id: &String| {
+            let mut line = vec![faint(format!("{id} "))];
+            line.extend(self.doing(&Some(id.clone()), at, now));
+            line
+        };
+        [first].into_iter().chain(self.crew.iter().map(of_worker)).collect()
     }
 
-    /// Returns the current activity.
-    fn doing(&self, at: Instant, now: Timestamp) -> Vec<Piece> {
-        let what = match &self.aim {
-            Aim::Ledger { task, .. } => task.as_deref().unwrap_or("between two tasks"),
-            Aim::Objective { text, .. } => text,
+    /// Returns the current activity of a worker.
+    fn doing(&self, key: &WorkerKey, at: Instant, now: Timestamp) -> Vec<Piece> {
+        let what = match (&self.aim, key) {
+            (Aim::Ledger { tasks, .. }, None) => tasks.values().next().map(String::as_str),
+            (Aim::Ledger { tasks, .. }, Some(id)) => tasks.get(id).map(String::as_str),
+            (Aim::Objective { text, .. }, _) => Some(text.as_str()),
         };
-        if let Some(until) = self.waiting {
+        let idle = if key.is_some() { "waits for a task" } else { "between two tasks" };
+        let what = what.unwrap_or(idle);
+        if let Some(until) = self.waiting.get(key).copied() {
             let (at, left) = (local_time::moment(until, now), Span(until.since(now)));
             let text = format!("waits for a usage limit until {at} (in {left}), or `harness kick`");
             return vec![Piece { style: coloured(AnsiColor::Yellow), text }];
         }
-        let Some(worker) = &self.worker else { return vec![plain(what)] };
+        let Some(worker) = self.workers.get(key) else { return vec![plain(what)] };
         let silent = at.saturating_duration_since(worker.heard).as_secs();
         let since = match silent {
             short if short < SILENT_SECONDS => String::new(),
@@ -207,21 +266,34 @@ mod tests {
         let mut progress = Progress::of(&row, Instant::now());
         assert_eq!(shown(&progress, 0), ["context 1 of at most 11  0 s", "Port it"]);
         let at = progress.started;
-        progress.agent_started("command: sh agent.sh", at);
+        progress.agent_started(None, "command: sh agent.sh", at);
         progress.used("5 tokens".to_owned());
         let line = "sh agent.sh Port it: nothing heard for 2 min";
         assert_eq!(shown(&progress, 120)[1], line);
-        progress.heard(Some("Bash: make".to_owned()), at);
+        progress.heard(&None, Some("Bash: make".to_owned()), at);
         assert_eq!(shown(&progress, 0)[1], "sh agent.sh Port it: Bash: make");
-        progress.heard(None, at);
+        progress.heard(&None, None, at);
         assert!(shown(&progress, 65)[1].ends_with("Bash: make (1 min 5 s ago)"));
-        progress.waits(Timestamp::from_seconds(3600));
+        progress.waits(None, Timestamp::from_seconds(3600));
         assert!(shown(&progress, 0)[1].contains("(in 1 h)"), "{:?}", shown(&progress, 0));
-        progress.context(2, 11);
-        progress.agent_ended();
-        assert_eq!(
-            shown(&progress, 61),
-            ["context 2 of at most 11  1 min 1 s  5 tokens", "Port it"]
-        );
+        progress.context(&None, 2, 11);
+        progress.agent_ended(&None);
+        assert_eq!(shown(&progress, 61), ["context 2 of at most 11  1 min  5 tokens", "Port it"]);
+    }
+
+    #[test]
+    fn each_of_several_workers_has_a_line() {
+        let row = Run::queued(RunId::of_bits(1), Timestamp::default());
+        let mut progress = Progress::of(&row, Instant::now());
+        progress.crew(vec!["w.1".to_owned(), "w.2".to_owned()]);
+        let (first, at) = (Some("w.1".to_owned()), progress.started);
+        progress.agent_started(first.clone(), "claude", at);
+        progress.heard(&first, Some("Bash: make".to_owned()), at);
+        let lines = shown(&progress, 0);
+        assert_eq!(lines[1..], ["w.1 claude waits for a task: Bash: make", "w.2 waits for a task"]);
+        progress.waits(Some("w.2".to_owned()), Timestamp::from_seconds(3600));
+        assert!(shown(&progress, 0)[2].contains("(in 1 h)"));
+        progress.agent_ended(&first);
+        assert_eq!(shown(&progress, 0)[1], "w.1 waits for a task");
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn promise(text: &str) -> Result<String, String> {
 }
 
 /// Parses an amount of dollars.
-pub(super) fn amount(text: &str) -> Result<f64, String> {
+pub(in crate::commands) fn amount(text: &str) -> Result<f64, String> {
     let good = |value: &f64| value.is_finite() && *value > 0.0 && *value < 1e9;
     let value = text.trim_start_matches('$').parse().ok().filter(good);
     value.ok_or_else(|| "an amount of US dollars above 0, such as 5.00".to_owned())
@@ -34,12 +34,12 @@ pub(super) fn iterations(text: &str) -> Result<u32, String> {
     count.ok_or_else(|| format!("a number from 0 to {ITERATIONS_MAX}"))
 }
 
-pub(super) fn tokens(text: &str) -> Result<u64, String> {
+pub(in crate::commands) fn tokens(text: &str) -> Result<u64, String> {
     let count = text.parse().ok().filter(|count| (1..=1 << 53).contains(count));
     count.ok_or_else(|| "a number of tokens above 0".to_owned())
 }
 
-pub(super) fn seconds(text: &str) -> Result<u64, String> {
+pub(in crate::commands) fn seconds(text: &str) -> Result<u64, String> {
     let wrong = || "a length of time such as 90s, 30m, 8h or 2d, or a number of seconds".to_owned();
     let duration = crate::config::Duration::parse(text).ok_or_else(wrong)?;
     let seconds = duration.0.as_secs();

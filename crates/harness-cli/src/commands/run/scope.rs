@@ -6,6 +6,7 @@ use harness::{
 };
 
 use crate::{
+    commands::add::unchecked,
     failure::{Failure, Result},
     paint::warn,
     store::not_found,
@@ -47,22 +48,20 @@ pub(super) fn refuse_tasks_as_objective(ledger: &Ledger, objective: Option<&str>
     Err(Failure::usage(what).hint(format!("to work on it: `harness run{flags}`")))
 }
 
-/// Said before anything is done: the session would stop at the first of these.
+/// Names tasks that this run cannot finish, before anything is done.
 pub(super) fn name_unfinishable(ledger: &Ledger, scope: &TaskScope, agent: &CodingAgent) {
     let name = |lacks: &dyn Fn(&Task) -> bool| {
         let lacking = ledger.tasks().filter(|t| scope.contains(&t.id));
         let lacking = lacking.filter(|t| t.unfinished() && lacks(t));
-        lacking.map(|t| t.id.to_string()).collect::<Vec<_>>().join(", ")
+        lacking.map(|t| t.id.as_str()).collect::<Vec<_>>()
     };
-    let unchecked = name(&|t| t.check().is_none());
-    if !unchecked.is_empty() {
-        let why = "no validation.command, so they cannot be finished";
-        warn(&format!("{why}: {unchecked}"));
+    if let Some(sentence) = unchecked(&name(&|t| t.check().is_none())) {
+        warn(&sentence);
     }
     let scripted = matches!(agent, CodingAgent::Shell(_));
     let empty = |t: &Task| t.instructions.as_ref().is_none_or(|text| text.trim().is_empty());
     let untold = name(&|t| scripted && empty(t));
     if !untold.is_empty() {
-        warn(&format!("no instructions for the shell agent to run: {untold}"));
+        warn(&format!("no instructions for the shell agent to run: {}", untold.join(", ")));
     }
 }

@@ -9,11 +9,11 @@ use std::{
 
 use harness::{
     Envelope, Event, Hub, Observer, Transaction,
-    core::{Run, agent::Usage},
+    core::{Run, agent::Usage, run::RunLimits},
     process::Redactor,
 };
 
-use super::{answers::Answers, money::against, view::View};
+use super::{answers::Answers, money::against, progress::WorkerKey, view::View};
 use crate::{
     paint::{one_line, visible},
     speech::Speech,
@@ -26,10 +26,13 @@ const ACTIVITY_CHARS: usize = 100;
 pub(super) struct Screen {
     view: Arc<View>,
     row: Run,
+    /// The limits as they are now.
+    limits: Mutex<RunLimits>,
     used: Mutex<Usage>,
     /// The warnings for agents that report tokens and no cost, by name.
     moneyless: Mutex<HashMap<String, String>>,
-    speech: Mutex<Speech>,
+    /// The unfinished line of each worker's agent.
+    speech: Mutex<HashMap<WorkerKey, Speech>>,
     detail: Detail,
     answers: Answers,
 }
@@ -54,8 +57,13 @@ pub(super) struct Shown {
 impl Screen {
     pub(super) fn new(shown: Shown, hub: &Hub) -> Self {
         let Shown { view, row, detail, secrets, moneyless } = shown;
+        if row.limits.max_cost_usd.is_some() || row.limits.max_tokens.is_some() {
+            let text = against(&row.usage, &row.limits);
+            view.change(|progress| progress.used(text));
+        }
         Self {
             answers: Answers::new(Arc::clone(&view), hub, secrets),
+            limits: Mutex::new(row.limits),
             used: Mutex::new(row.usage),
             moneyless: Mutex::new(moneyless),
             speech: Mutex::default(),
@@ -74,7 +82,7 @@ impl Screen {
         }
         let mut used = lock(&self.used);
         *used += usage;
-        let text = against(&used, &self.row);
+        let text = against(&used, &lock(&self.limits));
         self.view.change(|progress| progress.used(text));
     }
 
@@ -84,54 +92,64 @@ impl Screen {
         if name == "worker" { &self.row.agent } else { name }
     }
 
-    fn text(&self, piece: &str) {
-        let mut speech = lock(&self.speech);
+    fn text(&self, worker: &WorkerKey, piece: &str) {
+        let mut all = lock(&self.speech);
+        let speech = all.entry(worker.clone()).or_default();
         let lines = speech.push(piece);
         let last = speech.last().or(lines.last().map(String::as_str));
         let last = last.map(|line| cut(&one_line(line.trim()), ACTIVITY_CHARS));
-        drop(speech);
-        self.view.change(|progress| progress.heard(last, Instant::now()));
-        self.speak(lines);
+        drop(all);
+        self.view.change(|progress| progress.heard(worker, last, Instant::now()));
+        self.speak(worker, lines);
     }
 
     /// Prints the unfinished line before other output.
-    fn rest_of_speech(&self) {
-        let rest = lock(&self.speech).flush();
-        self.speak(rest);
+    fn rest_of_speech(&self, worker: &WorkerKey) {
+        let rest = lock(&self.speech).get_mut(worker).and_then(Speech::flush);
+        self.speak(worker, rest);
     }
 
-    fn speak(&self, lines: impl IntoIterator<Item = String>) {
-        if self.detail == Detail::Everything {
-            lines.into_iter().for_each(|line| self.view.speech(&line));
+    /// Shows lines of an agent. Those of several workers begin with the worker.
+    fn speak(&self, worker: &WorkerKey, lines: impl IntoIterator<Item = String>) {
+        if self.detail != Detail::Everything {
+            return;
+        }
+        for line in lines {
+            match worker {
+                None => self.view.speech(&line),
+                Some(worker) => self.view.speech(&format!("{worker}: {line}")),
+            }
         }
     }
 
     /// Handles an event of the agent at work.
-    fn agent_event(&self, event: &Event) {
+    fn agent_event(&self, worker: &WorkerKey, event: &Event) {
         match event {
             Event::AgentStart { agent_name, .. } => {
                 let name = self.name(agent_name);
-                self.view.change(|progress| progress.agent_started(name, Instant::now()));
+                self.view.change(|progress| {
+                    progress.agent_started(worker.clone(), name, Instant::now())
+                });
             }
             Event::AgentComplete { .. } | Event::AgentFailed { .. } => {
-                self.rest_of_speech();
-                self.view.change(|progress| progress.agent_ended());
+                self.rest_of_speech(worker);
+                self.view.change(|progress| progress.agent_ended(worker));
             }
-            Event::AgentText { content, .. } => self.text(content),
+            Event::AgentText { content, .. } => self.text(worker, content),
             Event::AgentToolStart { tool_name, input, .. } => {
-                self.rest_of_speech();
+                self.rest_of_speech(worker);
                 let line = tool_line(tool_name, input.as_ref());
-                self.speak([format!("> {line}")]);
-                self.view.change(|progress| progress.heard(Some(line), Instant::now()));
+                self.speak(worker, [format!("> {line}")]);
+                self.view.change(|progress| progress.heard(worker, Some(line), Instant::now()));
             }
             Event::AgentToolComplete { tool_name, is_error, .. } => {
                 if *is_error == Some(true) {
-                    self.speak([format!("> {tool_name} failed")]);
+                    self.speak(worker, [format!("> {tool_name} failed")]);
                 }
-                self.view.change(|progress| progress.heard(None, Instant::now()));
+                self.view.change(|progress| progress.heard(worker, None, Instant::now()));
             }
             Event::AgentThinking { .. } | Event::AgentUsage { .. } => {
-                self.view.change(|progress| progress.heard(None, Instant::now()));
+                self.view.change(|progress| progress.heard(worker, None, Instant::now()));
             }
             _ => {}
         }
@@ -152,7 +170,8 @@ impl Observer for Screen {
 
     fn event(&self, envelope: &Envelope) {
         self.view.account().event(&envelope.event);
-        self.agent_event(&envelope.event);
+        let worker = &envelope.context.worker;
+        self.agent_event(worker, &envelope.event);
         match &envelope.event {
             Event::AgentUsage { input_tokens, output_tokens, cost_usd, .. } => {
                 let agent = envelope.context.agent.as_ref().map_or("", |agent| &agent.name);
@@ -161,10 +180,21 @@ impl Observer for Screen {
             }
             Event::RunIteration { iteration, max_iterations, .. } => {
                 let (number, most) = (u64::from(*iteration) + 1, u64::from(*max_iterations) + 1);
-                self.view.change(|progress| progress.context(number, most));
+                self.view.change(|progress| progress.context(worker, number, most));
+            }
+            Event::RunBudget { row_id, max_cost_usd, max_tokens, deadline }
+                if *row_id == self.row.id =>
+            {
+                let mut limits = lock(&self.limits);
+                (limits.max_cost_usd, limits.max_tokens) = (*max_cost_usd, *max_tokens);
+                let text = against(&lock(&self.used), &limits);
+                self.view.change(|progress| {
+                    progress.used(text);
+                    progress.ends_at(*deadline);
+                });
             }
             Event::RunWaiting { until, .. } => {
-                self.view.change(|progress| progress.waits(*until));
+                self.view.change(|progress| progress.waits(worker.clone(), *until));
             }
             Event::SessionPrompt { prompt_id, prompt, choices, allow_text } => {
                 self.answers.ask(*prompt_id, prompt, choices.as_deref(), *allow_text);

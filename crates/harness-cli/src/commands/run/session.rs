@@ -3,13 +3,15 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use harness::{
     Hub, Observers, Project,
     core::{
         Command, Run, Stop,
-        command::Note,
+        command::{Note, SetMode},
+        ledger::ConcurrencyMode,
         machine::{attempt::Rules, scope::TaskScope, session::WhenFull},
         run::StopReason,
     },
@@ -18,32 +20,44 @@ use harness::{
     process::Redactor,
     project::{ActiveRun, RunStart},
     prompts::Prompts,
-    store::{Writer, lock::StateLock},
+    store::{
+        Locking, Writer, WriterError,
+        lock::{StateLock, Wait},
+    },
     telemetry::Telemetry,
     workspace::GitWorkspace,
 };
-use harness_core::WorkerId;
 
 use super::{
     Args,
     agent::Agents,
+    crew::{BaseId, CrewAtWork, Footing, refuse_beside_others},
     dirty::SetAside,
     keep, money,
-    notify::Notifier,
+    notify::EventCommand,
     options::team,
+    outlets::{Outlets, Outside},
     screen::{Detail, Screen, Shown},
     signals,
     view::View,
 };
 use crate::{
-    config::Config,
+    config::{Config, Notify},
+    environment::Environment,
     failure::{Failure, Result},
     paint::warn,
     root::StateRoot,
 };
 
+/// The time within which a process that works beside others gets the lock. Others hold it for a
+/// moment; only a session that works alone holds it for longer.
+const START_WAIT: Duration = Duration::from_secs(3);
+/// The same for each transaction after that.
+const LOCK_WAIT: Duration = Duration::from_secs(120);
+
 pub(super) struct Session<'a> {
-    pub(super) worker: WorkerId,
+    pub(super) worker: BaseId,
+    pub(super) footing: Footing,
     pub(super) scope: TaskScope,
     pub(super) workspace: GitWorkspace,
     pub(super) lease_seconds: u64,
@@ -61,6 +75,7 @@ pub(super) struct Session<'a> {
     pub(super) warnings: Vec<String>,
     pub(super) secrets: Redactor,
     pub(super) config: &'a Config,
+    pub(super) env: &'a Environment,
     pub(super) args: &'a Args,
 }
 
@@ -69,6 +84,14 @@ pub(super) struct Ran {
     /// The reason for its stop, or the failure of its flow.
     pub(super) stop: Result<Stop>,
     pub(super) run: Run,
+    pub(super) outlets: Outlets,
+}
+
+/// A run that this process has begun.
+struct Begun<'a> {
+    run: &'a ActiveRun,
+    hub: Hub,
+    outlets: Outlets,
 }
 
 /// The treatment of the user's changes in the work tree.
@@ -79,19 +102,53 @@ pub(super) enum Dirty {
 }
 
 impl Session<'_> {
-    /// Runs. It holds the lock for its whole life, as the only writer.
+    /// Runs.
     pub(super) fn run(self, root: &StateRoot, agents: Agents, start: RunStart) -> Result<Ran> {
-        crate::host::make_way(root, &self.places)?;
         let project = Project::open(root.path())?
             .with_state_home(self.state_home.clone())
             .with_secrets(self.secrets.clone());
-        let acquired = project.hold()?;
+        let acquired = match self.footing {
+            Footing::Alone => {
+                crate::host::make_way(root, &self.places)?;
+                project.hold()?
+            }
+            Footing::Together(_) => project.hold_within(Wait::For(START_WAIT))?,
+        };
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
+        let tenancy = match self.footing.clone() {
+            Footing::Alone => {
+                refuse_beside_others(root.path())?;
+                None
+            }
+            Footing::Together(plan) => {
+                let (base, config) = (&self.worker, self.config);
+                Some(CrewAtWork::register(plan, base, root.path(), &self.workspace, config)?)
+            }
+        };
         let run = project.begin(&acquired.guard, start)?;
         run.warnings().iter().for_each(|w| warn(&w.to_string()));
-        let stop = self.work(root, &project, agents, &run, acquired.guard);
+        let tenancy = match tenancy {
+            // The only writer holds the lock for its whole life.
+            None => Tenancy::Sole(acquired.guard),
+            Some(crew) => {
+                crew.clean_up(&project.snapshot()?, &self.config.keep);
+                drop(acquired.guard);
+                Tenancy::Shared(Box::new(crew))
+            }
+        };
+        let hub = run.hub();
+        let outside = Outside {
+            root,
+            config: self.config,
+            env: self.env,
+            secrets: &self.secrets,
+            view: &self.view,
+        };
+        let outlets = Outlets::start(&outside, &run, &hub)?;
+        let begun = Begun { run: &run, hub, outlets: outlets.clone() };
+        let stop = self.work(root, &project, agents, begun, tenancy);
         let reason = stop.as_ref().map_or(StopReason::Crashed, |stop| stop.reason);
-        Ok(Ran { run: run.end(reason)?, stop })
+        Ok(Ran { run: run.end(reason)?, stop, outlets })
     }
 
     /// Performs everything between taking the row and its end.
@@ -100,24 +157,34 @@ impl Session<'_> {
         root: &StateRoot,
         project: &Project,
         agents: Agents,
-        run: &ActiveRun,
-        lock: StateLock,
+        begun: Begun<'_>,
+        tenancy: Tenancy,
     ) -> Result<Stop> {
+        let Begun { run, hub, outlets } = begun;
         let over_ledger = run.row().objective.is_none();
-        let bound = crate::host::bind(root, &self.places)?;
+        let Footed { locking, bound, crew } = self.take_footing(root, run, tenancy)?;
+        self.view.change(|progress| progress.ends_at(run.row().deadline));
         if self.view.is_live()
             && let Ok(ledger) = project.snapshot()
         {
             self.view.refresh(&ledger);
         }
-        let hub = run.hub();
-        let observers = self.observers(root.path(), &hub, run.row(), &agents)?;
-        let engine = project.engine_of(run, lock, hub, observers)?;
+        let mut observers = self.observers(root.path(), &hub, run.row(), &agents)?;
+        outlets.observe(&mut observers);
+        if let Some(crew) = &crew {
+            observers.add(Arc::new(crew.shared.changes.clone()));
+        }
+        let engine = project.engine_of(run, locking, hub, observers)?;
+        if crew.is_none() && over_ledger {
+            work_alone(engine.keeper())?;
+        }
         self.log_warnings(engine.keeper())?;
-        let options = self.options(&agents, bound.path());
+        let mut options = self.options(&agents, bound.path());
+        options.shared = crew.as_ref().map(|crew| crew.shared.clone());
+        let terms = self.session(crew.as_ref().map(CrewAtWork::terms));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let set_aside = match self.dirty {
-            Dirty::SetAside if over_ledger => {
+            Dirty::SetAside if over_ledger && crew.is_none() => {
                 SetAside::take(&self.workspace, &project.snapshot()?)?
             }
             Dirty::SetAside | Dirty::Refuse => None,
@@ -126,9 +193,9 @@ impl Session<'_> {
         let ended = runtime.block_on(async {
             let _signals = signals::interrupt(engine.hub(), Arc::clone(&self.view))?;
             let workspace = Arc::clone(&options.workspace);
-            let server = engine.serve_beside(bound, service, workspace)?;
+            let server = engine.serve_beside(bound, service, workspace, run)?;
             let stop = match over_ledger {
-                true => engine.work(run, team(agents), options, self.session()).await,
+                true => engine.work(run, team(agents), options, terms).await,
                 false => engine.pursue(run, team(agents), options).await,
             };
             server.end().await;
@@ -139,10 +206,37 @@ impl Session<'_> {
         if let Err(why) = engine.end() {
             warn(&why.to_string());
         }
-        keep::prune(root.path(), &self.workspace, &self.config.keep);
+        self.clean_up(root, project, crew.as_ref());
         // The user's changes are restored, however the session ended.
         set_aside.map(SetAside::put_back).transpose()?;
         ended.map_err(|failure| without_git(root.path(), failure))
+    }
+
+    /// Binds the socket, and describes the workers of this process to those of others.
+    fn take_footing(&self, root: &StateRoot, run: &ActiveRun, tenancy: Tenancy) -> Result<Footed> {
+        let mut crew = match tenancy {
+            Tenancy::Sole(lock) => {
+                let bound = crate::host::bind(root, &self.places)?;
+                return Ok(Footed { locking: Locking::Held(lock), bound, crew: None });
+            }
+            Tenancy::Shared(crew) => *crew,
+        };
+        let bound = crate::host::bind_beside_others(root, &self.places)?;
+        crew.describe(&run.row().id, &self.args.label, bound.path())?;
+        let members = crew.terms().members.into_iter();
+        let members: Vec<String> = members.map(|member| member.worker.to_string()).collect();
+        self.view.change(|progress| progress.crew(members));
+        Ok(Footed { locking: Locking::Each(Wait::For(LOCK_WAIT)), bound, crew: Some(crew) })
+    }
+
+    /// Removes what the run no longer needs.
+    fn clean_up(&self, root: &StateRoot, project: &Project, crew: Option<&CrewAtWork>) {
+        if let (Some(crew), Ok(_held)) = (crew, project.hold_within(Wait::For(START_WAIT)))
+            && let Ok(ledger) = project.snapshot()
+        {
+            crew.clean_up(&ledger, &self.config.keep);
+        }
+        keep::prune(root.path(), &self.workspace, &self.config.keep);
     }
 
     fn log_warnings(&self, writer: &Writer) -> Result<()> {
@@ -163,8 +257,8 @@ impl Session<'_> {
             moneyless: money::to_be_seen(row, agents),
         };
         let mut observers = Observers::default().with(Screen::new(shown, hub));
-        if let Some(command) = &self.config.notify {
-            observers.add(Arc::new(Notifier::new(command, root)));
+        if let Some(Notify::Command(command)) = &self.config.notify {
+            observers.add(Arc::new(EventCommand::new(command, root)));
         }
         if let Some(telemetry) = self.telemetry()? {
             observers.add(Arc::new(telemetry));
@@ -181,6 +275,30 @@ impl Session<'_> {
         let view = Arc::clone(&self.view);
         let say = Box::new(move |text: &str| view.say(text));
         Ok(Some(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?))
+    }
+}
+
+/// The right of a process to write the ledger.
+enum Tenancy {
+    Sole(StateLock),
+    Shared(Box<CrewAtWork>),
+}
+
+/// What a process works with while it holds its place.
+struct Footed {
+    locking: Locking,
+    bound: socket::Bound,
+    crew: Option<CrewAtWork>,
+}
+
+/// Ends the mode of several workers. It is refused while one of them holds a task.
+fn work_alone(writer: &Writer) -> Result<()> {
+    let mode = ConcurrencyMode::Exclusive;
+    match writer.apply(Command::SetMode(SetMode { mode })) {
+        Ok(_) => Ok(()),
+        Err(WriterError::Refused(why)) => Err(Failure::error(why.to_string())
+            .hint("`harness run` without --workers finishes what workers have left")),
+        Err(why) => Err(Failure::error(why.to_string())),
     }
 }
 

@@ -5,6 +5,7 @@ use harness::core::{
 };
 use serde_json::{Value, json};
 
+use super::pull_request::Proposed;
 use crate::{exit::ExitCode, failure::Failure};
 
 /// The report about a run that is over.
@@ -16,6 +17,8 @@ pub(super) struct RunReport<'a> {
     /// The tasks that it worked on.
     pub(super) scope: &'a TaskScope,
     pub(super) run: &'a Run,
+    /// The pull request with its results.
+    pub(super) proposal: Option<&'a Proposed>,
 }
 
 impl RunReport<'_> {
@@ -70,6 +73,7 @@ impl RunReport<'_> {
                 "in_progress": stats.in_progress, "blocked": stats.blocked },
             "input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens,
             "cost_usd": run.usage.cost_usd,
+            "pull_request": self.proposal.and_then(Proposed::url),
         })
     }
 
@@ -176,8 +180,10 @@ mod tests {
     fn code(stop: &Stop) -> ExitCode {
         let ledger = Ledger::new(Head::new(Timestamp::default()), Vec::new()).unwrap();
         let run = Run::queued(RunId::of_bits(1), Timestamp::default());
-        RunReport { stop, broken: None, ledger: &ledger, scope: &TaskScope::Ledger, run: &run }
-            .code()
+        let scope = &TaskScope::Ledger;
+        let report =
+            RunReport { stop, broken: None, ledger: &ledger, scope, run: &run, proposal: None };
+        report.code()
     }
 
     #[test]

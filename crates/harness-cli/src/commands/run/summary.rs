@@ -3,10 +3,11 @@
 
 use harness::{
     core::{
-        Iteration, Ledger, Run, Stats, Stop, Task, machine::scope::TaskScope, run::StopReason,
-        task::Status,
+        Iteration, Ledger, Run, Standing, Stats, Stop, Task, machine::scope::TaskScope,
+        run::StopReason, stop::StopDetail, task::Status,
     },
     home::Home,
+    view::{NextStep, TargetCard},
 };
 
 use super::{
@@ -27,7 +28,11 @@ pub(super) struct Summary<'a> {
     /// The contexts of an objective.
     pub(super) iterations: &'a [Iteration],
     pub(super) branch: Option<&'a str>,
+    /// The number of results that the branch of the user lacks.
+    pub(super) ahead: Option<u32>,
     pub(super) seconds: u64,
+    /// The flags that start as many workers again, after a space.
+    pub(super) crew: String,
 }
 
 impl Summary<'_> {
@@ -57,7 +62,10 @@ impl Summary<'_> {
         match reason {
             StopReason::Complete => self.completed(),
             StopReason::Once => match self.stop().words() {
-                Some(waiting) => self.stopped(&format!("of the chosen tasks, {waiting}")),
+                Some(waiting) => match self.report.scope {
+                    TaskScope::Ledger => self.stopped(waiting),
+                    TaskScope::Tasks(_) => self.stopped(&format!("of the chosen tasks, {waiting}")),
+                },
                 None => self.stopped("only one session was asked for (--once)"),
             },
             StopReason::MaxSessions => {
@@ -135,6 +143,7 @@ impl Summary<'_> {
             ("tasks", (!ledger.is_empty()).then_some(counts)),
             ("attempts", attempts),
             ("commits", self.commits()),
+            ("results", self.results()),
             ("transcripts", worked.then(transcripts)),
         ]
     }
@@ -151,6 +160,15 @@ impl Summary<'_> {
             [only] => Some(format!("{only} {place}")),
             [first, .., last] => Some(format!("{}, {first} to {last}, {place}", commits.len())),
         }
+    }
+
+    /// Returns where the results are, if they are not on the branch of the user.
+    fn results(&self) -> Option<String> {
+        if let Some(proposal) = self.report.proposal {
+            return Some(proposal.text());
+        }
+        let target = TargetCard::of(&self.report.ledger.head().session_config, self.ahead)?;
+        target.hint().map(|hint| hint.to_string())
     }
 
     fn of_objective(&self) -> Vec<(&'static str, Option<String>)> {
@@ -173,14 +191,14 @@ impl Summary<'_> {
     fn used(&self) -> String {
         let time = Span(self.seconds);
         match self.run().usage.tokens() > 0 || self.run().usage.cost_usd.is_some() {
-            true => format!("{time}, {}", money::against(&self.run().usage, self.run())),
+            true => format!("{time}, {}", money::against(&self.run().usage, &self.run().limits)),
             false => time.to_string(),
         }
     }
 
     fn next(&self) -> String {
         let run = self.run();
-        let tasks = scope::flags(self.report.scope);
+        let tasks = format!("{}{}", self.crew, scope::flags(self.report.scope));
         let resume = format!("harness run --resume --run-id {}{tasks}", run.id);
         let over_ledger = run.objective.is_none();
         match self.stop().reason {
@@ -196,7 +214,13 @@ impl Summary<'_> {
                     None => "harness report".to_owned(),
                 }
             }
-            StopReason::Once if self.stop().words().is_some() => "harness run".to_owned(),
+            StopReason::Once if self.stop().words().is_some() => {
+                let ready = |task: &&Task| {
+                    matches!(Standing::of(self.report.ledger, task), Standing::Requires { .. })
+                };
+                let labels = self.report.tasks().find(ready).map(|task| task.requires.clone());
+                NextStep::RunWithLabels(labels.unwrap_or_default()).to_string()
+            }
             StopReason::Once => format!("harness run{tasks}"),
             StopReason::MaxSessions => {
                 let head = self.report.ledger.head();
@@ -209,11 +233,14 @@ impl Summary<'_> {
                 let more = run.limits.max_iterations.saturating_mul(2).max(10);
                 format!("{resume} --max-iterations {more}")
             }
+            StopReason::Config => match (&self.stop().detail, &self.stop().task) {
+                (StopDetail::NoCheck, Some(task)) => NextStep::SetCheck(task.clone()).to_string(),
+                _ => resume,
+            },
             StopReason::Cancelled
             | StopReason::Stalled
             | StopReason::Limit
             | StopReason::Gate
-            | StopReason::Config
             | StopReason::EnvSetup
             | StopReason::Crashed => resume,
         }

@@ -97,12 +97,17 @@ impl Sums {
         if let Some(task) = &run.task {
             add(&mut self.tasks, task.to_string(), own);
         }
-        add(&mut self.agents, run.agent.clone(), own);
-        let mut rest = own;
+        let (mut rest, mut of_agent) = (own, own);
         for iteration in record.iterations(run)? {
             rest = less(rest, iteration.usage);
             add(&mut self.days, day(iteration.started_at), iteration.usage);
+            // A run that was resumed with another agent has more than one.
+            for (agent, usage) in iteration.agents {
+                of_agent = less(of_agent, usage);
+                add(&mut self.agents, agent, usage);
+            }
         }
+        add(&mut self.agents, run.agent.clone(), of_agent);
         add(&mut self.days, day(run.created_at), rest);
         Ok(())
     }

@@ -4,7 +4,7 @@ use harness_core::{
     agent::Usage,
     run::{Iteration, Run},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Record, state};
 
@@ -52,6 +52,7 @@ pub(super) fn iteration(record: &Record, iteration: &Iteration) -> Value {
         "input_tokens": iteration.usage.input_tokens,
         "output_tokens": iteration.usage.output_tokens,
         "cost_usd": iteration.usage.cost_usd,
+        "agents": agents(iteration),
         "final_text": iteration.final_text,
         "transcript": iteration.transcript,
         "transcripts": record.transcripts(iteration),
@@ -61,6 +62,12 @@ pub(super) fn iteration(record: &Record, iteration: &Iteration) -> Value {
         "mark_after": iteration.mark_after,
         "starts": iteration.starts,
     })
+}
+
+/// Returns the usage of each agent, or null where it was not recorded.
+fn agents(iteration: &Iteration) -> Option<Map<String, Value>> {
+    let entry = |(agent, usage): &(String, Usage)| (agent.clone(), sum(usage));
+    (!iteration.agents.is_empty()).then(|| iteration.agents.iter().map(entry).collect())
 }
 
 /// Returns a sum, with the name of its subject.

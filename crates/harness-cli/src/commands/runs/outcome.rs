@@ -7,10 +7,7 @@ use harness_core::{
     Category, TaskId,
     run::{Run, RunStatus},
 };
-use serde_json::Value;
-
-/// The number of entries of the trajectory that are read. Older attempts are shown by their rows.
-const ENTRIES_MAX: usize = 100_000;
+use serde::Deserialize;
 
 /// The result of an attempt in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,42 +31,20 @@ impl Judged {
 /// The results of the attempts, by task and epoch.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
-    judged: HashMap<(String, u64), Judged>,
+    judged: HashMap<(TaskId, u64), Judged>,
 }
 
 impl Outcomes {
-    /// Reads the results. An unreadable trajectory counts as empty.
+    /// Reads the results of all attempts. An unreadable trajectory counts as empty.
     pub(super) fn read(root: &Path) -> Self {
-        Self::of(&harness::trajectory::last(root, ENTRIES_MAX).unwrap_or_default())
-    }
-
-    fn of(entries: &[Value]) -> Self {
-        let mut outcomes = Self::default();
-        let mut epochs: HashMap<&str, u64> = HashMap::new();
-        for entry in entries {
-            let Some(task) = entry["task_id"].as_str() else { continue };
-            let judged = match entry["event_type"].as_str() {
-                Some("task_claim") => {
-                    epochs.extend(entry["epoch"].as_u64().map(|epoch| (task, epoch)));
-                    continue;
-                }
-                Some("task_complete") => Some(Judged::Completed),
-                Some("task_fail") => entry["category"]
-                    .as_str()
-                    .and_then(|name| name.parse().ok())
-                    .map(Judged::Failed),
-                _ => None,
-            };
-            if let Some((judged, epoch)) = judged.zip(epochs.get(task)) {
-                outcomes.judged.insert((task.to_owned(), *epoch), judged);
-            }
-        }
-        outcomes
+        let mut reader = OutcomeReader::default();
+        // Without the trajectory the rows of the attempts remain.
+        _ = harness::trajectory::for_each_line(root, |line| reader.line(line));
+        reader.outcomes
     }
 
     fn attempt(&self, run: &Run) -> Option<Judged> {
-        let task = run.task.as_ref().map(TaskId::to_string)?;
-        self.judged.get(&(task, run.epoch?.0)).copied()
+        self.judged.get(&(run.task.clone()?, run.epoch?.0)).copied()
     }
 
     /// Returns the text that replaces the state of the row; `None` if the row is right.
@@ -95,6 +70,44 @@ impl Outcomes {
     }
 }
 
+/// The fields of an entry that matter here.
+#[derive(Deserialize)]
+struct Entry {
+    event_type: String,
+    task_id: Option<TaskId>,
+    epoch: Option<u64>,
+    category: Option<String>,
+}
+
+/// Collects the results from the entries of the trajectory, oldest first.
+#[derive(Default)]
+struct OutcomeReader {
+    /// The epoch of the last claim of each task.
+    epochs: HashMap<TaskId, u64>,
+    outcomes: Outcomes,
+}
+
+impl OutcomeReader {
+    fn line(&mut self, line: &[u8]) {
+        if let Ok(Entry { event_type, task_id: Some(task), epoch, category }) =
+            serde_json::from_slice(line)
+        {
+            let judged = match event_type.as_str() {
+                "task_claim" => {
+                    self.epochs.extend(epoch.map(|epoch| (task, epoch)));
+                    return;
+                }
+                "task_complete" => Some(Judged::Completed),
+                "task_fail" => category.and_then(|name| name.parse().ok()).map(Judged::Failed),
+                _ => None,
+            };
+            if let Some((judged, epoch)) = judged.zip(self.epochs.get(&task)) {
+                self.outcomes.judged.insert((task, *epoch), judged);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -103,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_attempt_is_what_the_ledger_made_of_it() {
-        let outcomes = Outcomes::of(&[
+        let entries = [
             json!({ "event_type": "task_claim", "task_id": "a", "epoch": 1 }),
             json!({ "event_type": "task_fail", "task_id": "a", "category": "TEST_FAIL" }),
             json!({ "event_type": "task_claim", "task_id": "a", "epoch": 2 }),
@@ -111,8 +124,12 @@ mod tests {
             json!({ "event_type": "task_claim", "task_id": "a", "epoch": 3 }),
             json!({ "event_type": "task_complete", "task_id": "a" }),
             json!({ "event_type": "task_fail", "task_id": "b", "category": "TEST_FAIL" }),
-        ]);
-        let of = |epoch: u64| outcomes.judged.get(&("a".to_owned(), epoch)).copied();
+        ];
+        let mut reader = OutcomeReader::default();
+        reader.line(b"{\"torn");
+        entries.iter().for_each(|entry| reader.line(entry.to_string().as_bytes()));
+        let outcomes = reader.outcomes;
+        let of = |epoch: u64| outcomes.judged.get(&(TaskId::parse("a").unwrap(), epoch)).copied();
         assert_eq!(of(1).unwrap().words().as_deref(), Some("check failed"));
         assert_eq!(of(2).unwrap().words().as_deref(), Some("timed out"));
         assert_eq!(of(3), Some(Judged::Completed));

@@ -8,6 +8,7 @@ use std::{
 use harness::{
     clock::{Clock, SystemClock},
     home::Home,
+    view::WorkerCondition,
 };
 use harness_core::{Timestamp, format::FILE_NAME};
 
@@ -17,9 +18,10 @@ use crate::{
     failure::{Failure, Kind, Result},
     invocation::Invocation,
     log_file::LOG,
+    log_line::Zone,
     paint::one_line,
     root::StateRoot,
-    view_sources::{Surroundings, ViewSources},
+    view_sources::{Surroundings, ViewSources, ahead},
     watch::{Watch, Woken},
 };
 
@@ -61,7 +63,7 @@ pub(super) fn watch(invocation: &mut Invocation, root: &StateRoot, mode: Mode) -
     let mut sources = ViewSources::read(invocation, root);
     loop {
         let pace = match &sources {
-            Ok(sources) => monitor.show(invocation, sources),
+            Ok(sources) => monitor.show(invocation, root, sources),
             Err(failure) => Err(failure.clone()),
         };
         let pace = match pace {
@@ -101,24 +103,32 @@ impl Monitor {
         Ok(is_news || self.mode == Mode::Live)
     }
 
-    fn show(&mut self, invocation: &mut Invocation, sources: &ViewSources<'_>) -> Result<Pace> {
+    fn show(
+        &mut self,
+        invocation: &mut Invocation,
+        root: &StateRoot,
+        sources: &ViewSources<'_>,
+    ) -> Result<Pace> {
         let ledger = sources.ledger()?;
         let record = sources.record(&ledger);
         let now = SystemClock.now();
-        let view = sources.view(&ledger, &record, now);
-        let goes_on = view.counts.in_progress > 0 || view.runs.iter().any(|run| run.driven);
-        let paint = invocation.out.paint();
+        let ahead = ahead(invocation, root, &ledger.head.session_config);
+        let view = sources.view(&ledger, &record, ahead, now);
+        let goes_on = view.counts.in_progress > 0
+            || view.workers.iter().any(|worker| worker.state != WorkerCondition::Gone)
+            || view.runs.iter().any(|run| run.driven);
+        let (paint, zone) = (invocation.out.paint(), Zone::of(&invocation.out));
         match self.mode {
             Mode::Json => invocation.out.streamed_line(|out| view.write_json(out))?,
-            Mode::Live => draw(invocation, |rows| page::text(&view, paint, Some(rows)))?,
+            Mode::Live => draw(invocation, |rows| page::text(&view, paint, zone, Some(rows)))?,
             Mode::Plain => {
                 // A touched file or a later time is no change.
                 let same = self.printed.as_ref().is_some_and(|(printed, then)| {
-                    let then = sources.view(&ledger, &record, *then);
-                    page::text(&then, paint, None) == *printed
+                    let then = sources.view(&ledger, &record, ahead, *then);
+                    page::text(&then, paint, zone, None) == *printed
                 });
                 if !same {
-                    let text = page::text(&view, paint, None);
+                    let text = page::text(&view, paint, zone, None);
                     let gap = if self.printed.is_some() { "\n" } else { "" };
                     invocation.out.raw(format!("{gap}{text}").as_bytes())?;
                     self.printed = Some((text, now));

@@ -2,19 +2,19 @@
 
 use std::fmt::{Display, Write as _};
 
-use harness::view::{AlertCard, NeedKind, TaskCounts, View};
+use harness::view::{AlertCard, NeedKind, TargetCard, TaskCounts, View};
 use harness_core::task::Status;
 
-use super::runs;
+use super::{runs, workers};
 use crate::{
-    log_line::Painted,
+    log_line::{Painted, Zone},
     paint::{Paint, one_line},
     task_line::{Outlook, TaskLine, style},
 };
 
 /// Returns the text of `view`, in at most `rows` lines if possible. Lines of the log are left out
-/// first, then the tasks that nobody works on.
-pub(crate) fn text(view: &View<'_>, paint: Paint, rows: Option<usize>) -> String {
+/// first, then the tasks that nobody works on. The times of the log are shown in `zone`.
+pub(crate) fn text(view: &View<'_>, paint: Paint, zone: Zone, rows: Option<usize>) -> String {
     let mut text = String::with_capacity(128 * view.tasks.len() + 1024);
     let mut line = |line: &dyn Display| {
         // Writing into a string does not fail.
@@ -37,7 +37,7 @@ pub(crate) fn text(view: &View<'_>, paint: Paint, rows: Option<usize>) -> String
         line(&"");
     }
     for entry in log {
-        line(&Painted { line: entry, paint });
+        line(&Painted { line: entry, paint, zone });
     }
     text
 }
@@ -66,12 +66,35 @@ fn head(view: &View<'_>, paint: Paint) -> Vec<String> {
         Some(last) => format!("{sessions}, last {last}"),
         None => sessions,
     });
+    if let Some(since) = view.paused_at {
+        let text = format!("PAUSED since {since}: nothing is claimed until `harness resume`");
+        lines.push(paint.style(yellow(), text).to_string());
+    }
     lines.extend(view.questions.iter().flat_map(|card| question_lines(card, paint)));
     let shown = view.runs.iter().chain(&view.last_run);
     lines.extend(shown.filter_map(|run| runs::line(run, view.time, paint)));
+    lines.extend(workers::lines(view, paint));
+    lines.extend(target_lines(view, paint));
     lines.extend(gate_lines(view, paint));
     lines.extend(alert_lines(&view.alerts, paint));
     lines
+}
+
+/// Returns what is known about results that are on a branch of their own.
+fn target_lines(view: &View<'_>, paint: Paint) -> Vec<String> {
+    let hint = view.target.as_ref().and_then(|target| Some((target, target.hint()?)));
+    let Some((target, hint)) = hint else { return Vec::new() };
+    let ahead = match target.ahead {
+        Some(1) => format!(" (1 commit ahead of {})", taker(target)),
+        Some(many) => format!(" ({many} commits ahead of {})", taker(target)),
+        None => String::new(),
+    };
+    vec![paint.style(yellow(), one_line(&format!("{hint}{ahead}"))).to_string()]
+}
+
+/// Returns what lacks the results.
+fn taker(target: &TargetCard) -> &str {
+    if target.landed_branch.is_some() { &target.branch } else { "HEAD" }
 }
 
 /// Returns a question, and the command that answers it.

@@ -21,7 +21,8 @@ pub(crate) fn line(run: &RunSummary, now: Timestamp, paint: Paint) -> Option<Str
     }
     let mut line = format!("{}: {}", paint.heading("run"), subject(run));
     if run.objective.is_some() || run.task_id.is_some() {
-        line += &format!(", iteration {} of {}", run.iteration_count, run.max_iterations);
+        let (context, most) = (run.iteration_count + 1, run.max_iterations.saturating_add(1));
+        line += &format!(", context {context} of at most {most}");
     }
     let agent = cut(&one_line(&run.agent), AGENT_CHARACTERS);
     line += &format!(" ({}{}, {agent})", Span(run.seconds(now)), spent(run));

@@ -1,10 +1,18 @@
 //! `harness task complete`
 
+use std::io::{self, IsTerminal as _, Write as _};
+
 use harness::protocol::{CompletedTask, TaskComplete};
-use harness_core::{TaskId, command::Authority, machine::judge::ClientWork};
+use harness_core::{Task, TaskId, command::Authority, machine::judge::ClientWork, task::Via};
 
 use super::holder::{Claimed, Named};
-use crate::{exit::ExitCode, failure::Result, invocation::Invocation, paint::warn};
+use crate::{
+    exit::ExitCode,
+    failure::Result,
+    invocation::Invocation,
+    paint::{visible, warn},
+    root::StateRoot,
+};
 
 /// Check a task, and mark it as completed if the check passes
 ///
@@ -50,6 +58,17 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
+/// Names the check to a person who waits for it. A command that works on the files does so itself.
+fn announce(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
+    let asks_host = invocation.env.get("HARNESS_DAEMON").is_none_or(|value| value != "off");
+    let Ok(ledger) = invocation.look(root) else { return };
+    let of_client = |task: &&Task| asks_host && task.claimed_via() == Via::Client;
+    if let Some(check) = ledger.task(task).filter(of_client).and_then(Task::check) {
+        // If this fails, nothing is left to receive a message.
+        _ = writeln!(io::stderr(), "checking {task}: {}", visible(check));
+    }
+}
+
 /// Warns about files that passed the check but are in no commit, because they are lost with the
 /// work tree.
 fn name_uncommitted(invocation: &Invocation, task: &TaskId) {
@@ -71,5 +90,8 @@ pub(crate) fn complete(
     let holder = claimed.holder(invocation, &root)?;
     let task = holder.task.clone();
     let complete = TaskComplete { holder, authority, work };
+    if io::stderr().is_terminal() {
+        announce(invocation, &root, &task);
+    }
     invocation.with_client_of_task(&root, &task, |client| client.complete_task(complete))
 }

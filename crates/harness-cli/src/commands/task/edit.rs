@@ -20,7 +20,8 @@ use crate::{
 #[command(after_help = "\
 Examples:
   harness task edit task-002 --priority P0
-  harness task edit task-002 --validate 'cargo test' --depends-on ''")]
+  harness task edit task-002 --validate 'cargo test' --depends-on ''
+  harness task edit task-002 --protected 'tests/**' --protected ci.sh")]
 pub(super) struct Args {
     /// The task
     #[arg(value_parser = task_id)]
@@ -30,12 +31,18 @@ pub(super) struct Args {
     title: Option<String>,
     #[command(flatten)]
     fields: Fields,
+    /// Protect no files of its own any more
+    #[arg(long, conflicts_with = "protected")]
+    no_protected: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+pub(super) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
+    if args.no_protected {
+        args.fields.protected = Some(Vec::new());
+    }
     if args.title.is_none() && !args.fields.any() {
         return Err(
             Failure::usage("nothing to change").hint("`harness task edit --help` lists the fields")

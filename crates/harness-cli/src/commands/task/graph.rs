@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use harness_core::{
-    Ledger, TaskId, stats,
+    Ledger, Standing, TaskId, stats,
     task::{Status, Task},
 };
 use serde_json::json;
@@ -78,12 +78,25 @@ impl<'a> Graph<'a> {
     fn document(&self) -> serde_json::Value {
         let node = |task: &Task| {
             let worker = task.claimed_by().filter(|_| task.status() == Status::InProgress);
+            let standing = Standing::of(self.ledger, task);
+            let waits_for: Vec<&TaskId> = match &standing {
+                Standing::Waiting { on } => on.clone(),
+                Standing::Blocked { by } | Standing::Reserved { by } => vec![*by],
+                _ => Vec::new(),
+            };
+            let landing = match &standing {
+                Standing::Claimed { landing, .. } => *landing,
+                _ => None,
+            };
             json!({
                 "id": task.id,
                 "title": task.title,
                 "status": task.status().name(),
                 "blocked": self.blocked.contains(&task.id),
                 "worker": worker,
+                "standing": standing.name(),
+                "waits_for": waits_for,
+                "landing": landing,
             })
         };
         let nodes: Vec<_> = self.ledger.tasks().map(node).collect();
@@ -254,8 +267,13 @@ impl<'a> Tree<'a> {
             return out.line(format_args!("{lead}{tag} {id}{}", paint.faint(note)));
         }
         let title = one_line(&task.title);
-        let worker = match (task.status(), task.claimed_by()) {
-            (Status::InProgress, Some(worker)) => format!(" — {}", one_line(worker.as_str())),
+        let worker = match Standing::of(self.graph.ledger, task) {
+            Standing::Claimed { by, landing } => {
+                let by = by.map(|by| format!(" — {}", one_line(by.as_str()))).unwrap_or_default();
+                let place = landing.map(|place| format!(", place {place} in the line to land"));
+                by + &place.unwrap_or_default()
+            }
+            held @ (Standing::Reserved { .. } | Standing::Requires { .. }) => format!(" — {held}"),
             _ => String::new(),
         };
         match outlook {

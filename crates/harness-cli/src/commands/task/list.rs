@@ -6,6 +6,7 @@ use clap::{ValueEnum, builder::styling::Style};
 use harness_core::{
     Ledger, TaskId,
     format::task_object,
+    select::Applicant,
     stats,
     task::{Status, Task},
 };
@@ -110,7 +111,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 
 fn chosen<'a>(ledger: &'a Ledger, args: &Args, blocked: &HashSet<&TaskId>) -> Vec<&'a Task> {
     let queue: Option<HashMap<&TaskId, usize>> = args.ready.then(|| {
-        let queue = ledger.selection().queue(args.role.as_deref());
+        let of = Applicant { role: args.role.as_deref(), ..Applicant::ANYBODY };
+        let queue = ledger.selection().queue(of);
         queue.into_iter().enumerate().map(|(n, id)| (id, n)).collect()
     });
     let is = |wanted: &Option<String>, has: &Option<String>| {

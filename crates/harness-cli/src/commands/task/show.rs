@@ -106,6 +106,9 @@ impl Page<'_> {
         self.field("priority", one_line(task.priority.name()))?;
         self.field("attempts", format_args!("{} of {}", task.attempts, task.max_attempts))?;
         self.text("role", task.role.as_deref())?;
+        if !task.requires.is_empty() {
+            self.field("requires", task.requires.join(", "))?;
+        }
         self.text("phase", task.phase.as_deref())?;
         self.work()?;
         self.claim()?;
@@ -129,6 +132,16 @@ impl Page<'_> {
         }
         if task.check().is_some() {
             self.field("check limit", Span(task.validation.timeout_seconds))?;
+        }
+        for (name, set) in
+            [("clean", task.validation.clean), ("baseline", task.validation.baseline)]
+        {
+            if let Some(set) = set {
+                self.field(name, if set { "yes" } else { "no" })?;
+            }
+        }
+        if !task.protected.is_empty() {
+            self.field("protected", one_line(&task.protected.join(" ")))?;
         }
         self.text("cleanup", task.cleanup.as_deref())?;
         if let Some(seconds) = task.timeout_seconds {

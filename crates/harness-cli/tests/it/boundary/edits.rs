@@ -136,7 +136,7 @@ fn a_ledger_that_nobody_holds_may_be_edited_freely() {
     add(&env, "one", "true", "true");
     let text = env.read(LEDGER).replace("\"pending\"", "\"completed\"");
     env.write(LEDGER, text.replace("\"max_attempts\": 2", "\"max_attempts\": 9"));
-    env.run(["add", "two"]).success().stderr("");
+    env.run(["add", "two", "--validate", "true"]).success().stderr("");
     assert_eq!(env.task(0)["status"], "completed");
     assert_eq!(env.task(0)["max_attempts"], 9);
     let said = env.run(["status", "--json"]).success().json();

@@ -103,7 +103,7 @@ fn s2_the_backup_alone_is_enough() {
     env.run(["add", "one"]).success();
     env.run(["add", "two"]).success();
     fs::remove_file(env.root().join(LEDGER)).unwrap();
-    env.run(["init"]).code(5).stderr_contains("harness-tasks.json.bak has a version with 1 tasks");
+    env.run(["init"]).code(5).stderr_contains("harness-tasks.json.bak has a version with 1 task");
     env.run(["init", "--restore"])
         .success()
         .stdout_contains("(1 tasks) from harness-tasks.json.bak");

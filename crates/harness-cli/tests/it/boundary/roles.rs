@@ -53,6 +53,8 @@ fn x_c2_an_agent_cannot_do_what_only_the_operator_may() {
         ("harness task edit task-001 --title x", "edit a task"),
         ("harness task remove task-001", "remove a task"),
         ("harness task retry task-001", "retry a task"),
+        ("harness revert task-001", "take back what landed"),
+        ("harness gc", "remove what is no longer needed"),
         ("harness task release task-002", "release a claim"),
         ("harness task complete --id task-001 --force", "complete a task by force"),
         ("harness task complete --id task-001", "complete the task of somebody else"),
@@ -255,6 +257,7 @@ fn the_table_of_roles_holds_on_the_socket() {
         may("gc"),
         may("store"),
         may("web"),
+        may("notify"),
         may("purge"),
     ];
     let refused_to_agents = [

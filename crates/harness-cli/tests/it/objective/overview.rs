@@ -39,7 +39,7 @@ fn a_run_that_stopped_is_shown_with_the_command_that_resumes_it() {
     assert_eq!(document["runs"], json!([]));
     let last = &document["last_run"];
     assert_eq!((&last["condition"], &last["next"]), (&"over".into(), &resume.as_str().into()));
-    assert_eq!(document["needs"][0]["kind"], "stopped");
+    assert_eq!(document["needs"][0]["kind"], "budget");
     let report = env.run(["report", "--json"]).success().json();
     assert_eq!((&report["cost_usd"], &report["waiting"][0]["next"]), (&json!(1.5), &resume.into()));
 
@@ -60,7 +60,7 @@ fn an_objective_that_was_reached_stays_visible() {
     came_to(go(&env, &script, &[]), 0, "complete", 1);
     env.run(["status"])
         .success()
-        .stdout_contains("run: write it, iteration 1 of 10 (")
+        .stdout_contains("run: write it, context 2 of at most 11 (")
         .stdout_contains("22 tokens, $1.50")
         .stdout_contains(" — succeeded");
     env.run(["report"]).success().stdout_contains("Runs (1)").stdout_contains("run: write it");

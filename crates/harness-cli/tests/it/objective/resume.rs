@@ -5,6 +5,7 @@ use std::fs::File;
 use serde_json::Value;
 
 use super::stage::*;
+use crate::terminal::Terminal;
 
 #[test]
 fn killed_in_iteration_k_it_ends_with_the_exact_count() {
@@ -40,6 +41,66 @@ fn killed_in_iteration_k_it_ends_with_the_exact_count() {
         assert_eq!(env.read("work.txt").lines().collect::<Vec<_>>(), expected);
         assert_eq!(outcomes(&env), ["finished"; 4]);
     }
+}
+
+#[test]
+fn s33_a_newer_run_than_the_resumed_one_is_named_and_a_person_is_asked() {
+    let env = stage();
+    came_to(go(&env, "echo not yet", &["--max-iterations", "0"]), 3, "max_iterations", 0);
+    let done = agent(&env, "echo TASK_COMPLETE");
+    let other = ["run", "another one", "--agent-command", &done, "--json"];
+    let newer = came_to(env.run(other), 0, "complete", 0)["run_id"].as_str().unwrap().to_owned();
+    let resume = ["run", "--resume", "--agent-command", &done, "--max-iterations", "1"];
+    let (code, shown) = {
+        let mut terminal = Terminal::start(&env, &resume);
+        terminal.until("Resume the older run");
+        terminal.type_line("n");
+        terminal.end()
+    };
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("nothing was resumed"), "{shown}");
+    let ran = env.run(resume).success();
+    let words = format!("this is not the newest run: {newer} \"another one\" (succeeded");
+    assert!(ran.errors().contains(&words), "{ran}");
+    assert!(ran.errors().contains("\"write it\""), "{ran}");
+    // The run that is newest now needs no words about another one.
+    let failed = ["run", "a third", "--agent-command", "/no/such/agent", "--json"];
+    came_to(env.run(failed), 1, "env_setup", 0);
+    let ran = env.run(resume).success();
+    assert!(!ran.errors().contains("not the newest"), "{ran}");
+}
+
+#[test]
+fn s40_a_run_that_another_agent_resumes_books_each_cost_to_its_agent() {
+    let env = stage();
+    let paid = |cents: u32, then: &str| {
+        let usage = format!(
+            "{{\"type\":\"usage\",\"input_tokens\":100,\"output_tokens\":{cents},\"cost_usd\":0.{cents:02}}}"
+        );
+        agent(&env, &format!("echo '{usage}' >> $HARNESS_EVENTS\n{then}"))
+    };
+    // The first agent cannot go on in the middle of a context, and the second one ends it.
+    let stuck = "echo '{\"type\":\"end\",\"reason\":\"auth\"}' >> $HARNESS_EVENTS";
+    let first = paid(30, stuck);
+    let second = paid(12, "echo TASK_COMPLETE");
+    came_to(go_with(&env, &first, &[]), 1, "env_setup", 0);
+    let resume = ["run", "--resume", "--agent-command", &second, "--json"];
+    came_to(env.run(resume), 0, "complete", 0);
+    let cost = env.run(["runs", "cost", "--json"]).success().json();
+    let agents: Vec<(String, f64)> = cost["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["agent"].as_str().unwrap().to_owned(), row["cost_usd"].as_f64().unwrap()))
+        .collect();
+    assert_eq!(agents, [(format!("command: {first}"), 0.3), (format!("command: {second}"), 0.12)]);
+    let shown = env.run(["runs", "show", "--json"]).success().json();
+    let parts = &shown["iterations"][0]["agents"];
+    assert_eq!(parts[format!("command: {first}")]["output_tokens"], 30);
+    // An older program wrote rows without the column: the rest is booked to the agent of the run.
+    rows(&env, "UPDATE iterations SET agents = NULL");
+    let cost = env.run(["runs", "cost", "--json"]).success().json();
+    assert_eq!(cost["agents"].as_array().unwrap().len(), 1, "{cost}");
 }
 
 #[test]

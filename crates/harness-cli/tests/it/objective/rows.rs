@@ -84,7 +84,7 @@ fn the_document_has_what_a_program_needs() {
             "exit_code": 0, "run_id": "id", "sessions": 0, "iterations": 0,
             "counts": { "total": 0, "completed": 0, "failed": 0, "pending": 0, "in_progress": 0,
                 "blocked": 0 },
-            "input_tokens": 0, "output_tokens": 0, "cost_usd": null })
+            "input_tokens": 0, "output_tokens": 0, "cost_usd": null, "pull_request": null })
     );
     assert!(!document["version"].is_null());
     assert!(ran.errors().contains("no budget is set"), "{ran}");
@@ -141,6 +141,9 @@ fn an_agent_that_could_not_run_burns_no_iteration() {
         came_to(go(&env, &late, &[]), code, reason, 1);
         assert_eq!(outcomes(&env), [json!("finished"), Value::Null], "{script}: it stays open");
         assert_eq!(run_row(&env)["status"], "failed");
+        let problem = format!("ERROR [{}]", reason.to_uppercase());
+        let problems = log(&env).lines().filter(|line| line.starts_with(&problem)).count();
+        assert_eq!(problems, usize::from(reason == "env_setup"), "{}", log(&env));
         // Once it is fixed, the run goes on under the same number.
         let id = run_row(&env)["run_id"].as_str().unwrap().to_owned();
         let fixed = agent(&env, "echo TASK_COMPLETE");

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::{all, if_it_fits};
 use crate::{
-    CommitId, Epoch, TaskId, Timestamp,
-    ledger::{Alert, ConcurrencyMode, Gate, Head, LandingEntry, Phase, SessionConfig},
+    CommitId, Epoch, TaskId, Timestamp, WorkerId,
+    ledger::{Alert, ConcurrencyMode, Gate, GateHold, Head, LandingEntry, Phase, SessionConfig},
 };
 
 #[derive(Deserialize)]
@@ -14,7 +14,9 @@ pub(in crate::format) struct DiskHead {
     created: Option<Timestamp>,
     session_config: Option<DiskSessionConfig>,
     session_count: Option<u64>,
+    session_claims: Option<u64>,
     last_session: Option<Timestamp>,
+    paused_at: Option<Timestamp>,
     epoch: Option<Epoch>,
     goal: Option<String>,
     phases: Option<Vec<DiskPhase>>,
@@ -42,9 +44,13 @@ impl From<DiskHead> for Head {
                     .max_tasks_per_session
                     .unwrap_or(defaults.max_tasks_per_session),
                 max_sessions: config.max_sessions.unwrap_or(defaults.max_sessions),
+                target_branch: config.target_branch,
+                landed_branch: config.landed_branch,
             },
             session_count: d.session_count.unwrap_or(0),
+            session_claims: d.session_claims.unwrap_or(0),
             last_session: d.last_session,
+            paused_at: d.paused_at,
             epoch: d.epoch.unwrap_or_default(),
             goal: d.goal,
             phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
@@ -64,6 +70,8 @@ struct DiskSessionConfig {
     concurrency_mode: Option<DiskMode>,
     max_tasks_per_session: Option<i64>,
     max_sessions: Option<i64>,
+    target_branch: Option<String>,
+    landed_branch: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +88,8 @@ struct DiskPhase {
     gate: Option<DiskGate>,
     approve: Option<bool>,
     passed_at: Option<Timestamp>,
+    claimed_by: Option<WorkerId>,
+    lease_expires_at: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -90,12 +100,13 @@ pub(in crate::format) struct DiskLanding {
     onto: Option<CommitId>,
     commit: Option<CommitId>,
     green: Option<bool>,
+    renewed_at: Option<Timestamp>,
 }
 
 impl From<DiskLanding> for LandingEntry {
     fn from(d: DiskLanding) -> Self {
-        let DiskLanding { task, epoch, onto, commit, green } = d;
-        Self { task, epoch, onto, commit, green }
+        let DiskLanding { task, epoch, onto, commit, green, renewed_at } = d;
+        Self { task, epoch, onto, commit, green, renewed_at }
     }
 }
 
@@ -127,6 +138,7 @@ impl From<DiskPhase> for Phase {
             gate: d.gate.map(|g| Gate { command: g.command, timeout_seconds: g.timeout_seconds }),
             approve: d.approve.unwrap_or(false),
             passed_at: d.passed_at,
+            held: d.claimed_by.zip(d.lease_expires_at).map(|(by, until)| GateHold { by, until }),
         }
     }
 }

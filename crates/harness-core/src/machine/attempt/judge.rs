@@ -2,13 +2,15 @@
 
 use super::{Attempt, AttemptEnd, Effect, State, Step};
 use crate::{
-    Command, CommitId, Stop,
+    Category, Command, CommitId, Receipt, Stop,
     check::{Baseline, Verdict},
     command::{Note, Raise},
     flag::{self, Flag},
+    line,
     machine::{
         Input, Machine as _, Next,
         judge::{self, Finding, Judge, JudgeEnd, Rules},
+        land::{Land, LandEnd, LandReport, LandTerms},
     },
     run::StopReason,
 };
@@ -25,7 +27,22 @@ impl Attempt {
     pub fn judged_by(mut self, rules: Rules) -> Self {
         let (task, holder) = (self.task.clone(), self.holder.clone());
         self.baseline_first = rules.clone().of(&task).baseline;
+        self.rules = rules.clone();
         self.judging = Judge::of_attempt(task, holder, self.lease_seconds, rules);
+        self
+    }
+
+    /// Lets the result land in the line of several workers, of which `preparing` prepare at the same
+    /// time. Call it after [`judged_by`](Self::judged_by).
+    pub fn landing_among(mut self, preparing: usize) -> Self {
+        self.preparing = Some(preparing);
+        self.judging.before_landing();
+        self
+    }
+
+    /// Renews the claim at each tick of this number only. In the line every tick counts.
+    pub fn renewing_every(mut self, ticks: u32) -> Self {
+        self.renews_every = ticks.max(1);
         self
     }
 
@@ -102,6 +119,7 @@ impl Attempt {
     fn judged(&mut self, end: JudgeEnd) -> Step {
         match end {
             JudgeEnd::Completed { commit } => Next::Done(AttemptEnd::Completed { commit }),
+            JudgeEnd::Green(receipt) => self.begin_landing(*receipt),
             JudgeEnd::Found(finding) => match (finding.category(), &finding) {
                 (Some(category), _) => self.intend(category, finding.log_message()),
                 (None, Finding::Stopped) => Next::Done(AttemptEnd::Left(Stop::interrupted())),
@@ -112,6 +130,39 @@ impl Attempt {
                 (None, _) => Next::Done(AttemptEnd::Left(Stop::config(finding.sentence()))),
             },
             JudgeEnd::Refused(refusal) => self.refused_for_good(&refusal),
+        }
+    }
+
+    fn begin_landing(&mut self, receipt: Receipt) -> Step {
+        let Some(base) = self.task.started_at_commit.clone() else {
+            let message = "The claim recorded no base commit".to_owned();
+            return self.intend(Category::TaskExec, message);
+        };
+        let terms = LandTerms {
+            task: self.task.clone(),
+            holder: self.holder.clone(),
+            lease_seconds: self.lease_seconds,
+            rules: self.rules.clone(),
+            base,
+            preparing: self.preparing.unwrap_or(line::PREPARING),
+        };
+        self.landing = Some(Box::new(Land::new(terms, receipt)));
+        self.state = State::Landing;
+        self.land(Input::Begin)
+    }
+
+    /// Passes an input to the machine of the landing and translates its step.
+    pub(super) fn land(&mut self, input: Input<LandReport>) -> Step {
+        let Some(landing) = &mut self.landing else { return Next::Wait };
+        match landing.step(self.now, input) {
+            Next::Commit(command) => Next::Commit(command),
+            Next::Start(effect) => Next::Start(Effect::Land(Box::new(effect))),
+            Next::Wait => Next::Wait,
+            Next::Cancel(cause) => Next::Cancel(cause),
+            Next::Done(LandEnd::Landed { commit }) => Next::Done(AttemptEnd::Completed { commit }),
+            Next::Done(LandEnd::Refused { category, message }) => self.intend(category, message),
+            Next::Done(LandEnd::Left(stop)) => Next::Done(AttemptEnd::Left(stop)),
+            Next::Done(LandEnd::ClaimLost(refusal)) => self.refused_for_good(&refusal),
         }
     }
 }

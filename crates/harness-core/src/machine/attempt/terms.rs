@@ -3,7 +3,11 @@
 use crate::{
     CommitId,
     check::Verdict,
-    machine::{judge as judging, recovery::Action},
+    machine::{
+        judge as judging,
+        land::{LandEffect, LandReport},
+        recovery::Action,
+    },
     stop::Stop,
 };
 
@@ -28,6 +32,8 @@ pub enum Effect {
     Baseline,
     /// An effect that the judge asks for.
     Judge(judging::Effect),
+    /// An effect that the landing asks for.
+    Land(Box<LandEffect>),
     /// Saves everything that would be lost, then restores the tree as it was at the claim.
     Undo,
     /// Runs the task's own cleanup in the restored tree.
@@ -50,6 +56,8 @@ pub enum Ended {
     Based(Verdict),
     /// The result of an effect that the judge asked for.
     Judged(judging::Ended),
+    /// The result of an effect that the landing asked for.
+    Landing(Box<LandReport>),
     /// The work of the attempt was undone.
     Undone {
         /// The commit that the branch was reset to, for the log; `None` if it was not reset.
@@ -95,4 +103,7 @@ pub enum AttemptEnd {
     Left(Stop),
     /// Another worker holds the task. Nothing was recorded.
     Lost,
+    /// The worker could not renew its claim and stopped its agent. The claim is still its own, so
+    /// that it can take the task up again.
+    Paused,
 }

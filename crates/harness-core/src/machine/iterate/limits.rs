@@ -1,6 +1,10 @@
 //! The budget of a loop, and the times at which limited agents may be asked again.
 
-use crate::{Timestamp, agent::Usage, run::RunLimits};
+use crate::{
+    Timestamp,
+    agent::Usage,
+    run::{Allowance, RunLimits},
+};
 
 /// The longest first wait if the end of a limit is not reported. Each further wait is twice as
 /// long.
@@ -23,6 +27,13 @@ pub struct Purse {
 }
 
 impl Purse {
+    /// Replaces the limits and returns whether they differ. What was spent counts as before.
+    pub(super) fn allow(&mut self, allowance: Allowance) -> bool {
+        let before = Allowance { limits: self.limits, deadline: self.deadline };
+        (self.limits, self.deadline) = (allowance.limits, allowance.deadline);
+        before != allowance
+    }
+
     /// Returns the remaining money in US dollars, if it is limited.
     pub(super) fn cost_left_usd(&self) -> Option<f64> {
         let spent = self.spent.cost_usd.unwrap_or_default();

@@ -20,10 +20,16 @@ impl Iterate {
         match &end {
             End::Stopped { by: StoppedBy::User | StoppedBy::Fenced } => self.cancelled(),
             End::Stopped { by: StoppedBy::Timeout } if self.is_late(now) => self.time_is_up(),
-            End::Stopped { by: StoppedBy::Budget } => self.spent_up(now),
-            End::Stopped { by: StoppedBy::Timeout } if self.purse.used_up(now).is_some() => {
+            End::Stopped { by: StoppedBy::Budget | StoppedBy::Timeout }
+                if self.purse.used_up(now).is_some() =>
+            {
                 self.spent_up(now)
             }
+            // A person raised the budget meanwhile. The agent continues in its context.
+            End::Stopped { by: StoppedBy::Budget | StoppedBy::Timeout } if self.allowed_anew => {
+                self.nudge(now)
+            }
+            End::Stopped { by: StoppedBy::Budget } => self.spent_up(now),
             End::Failed { kind: FailureKind::NotFound | FailureKind::Auth, detail } => {
                 self.stop(StopReason::EnvSetup, detail.clone())
             }

@@ -12,7 +12,7 @@ pub struct Rules {
     pub baseline: bool,
     /// `true` to commit before the check, so that what the repository's hooks make of the work is judged.
     pub commit_first: bool,
-    /// The files that the work must not touch.
+    /// The files that the work must not touch. A task may add to them.
     pub protected: Protected,
 }
 
@@ -24,7 +24,7 @@ impl Rules {
             clean: task.validation.clean.unwrap_or(self.clean),
             baseline: task.validation.baseline.unwrap_or(self.baseline),
             commit_first: self.commit_first,
-            protected: self.protected,
+            protected: self.protected.of_task(task),
         }
     }
 }

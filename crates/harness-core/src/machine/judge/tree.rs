@@ -7,6 +7,7 @@ use crate::{
     check::Verdict,
     command::Raise,
     flag::{self, Flag},
+    project,
     protect::{self, OnTouch},
     receipt::CheckRecord,
 };
@@ -129,6 +130,7 @@ impl Judge {
 
     pub(super) fn touched(&mut self, files: &[String], settings: &[Setting]) -> Step {
         self.touched.get_or_insert_default();
+        self.tests = project::tests_among(files);
         let mut protected = self.rules.protected.among(files);
         protected.append(&mut self.sights);
         protected.extend(self.settings(settings));

@@ -4,6 +4,7 @@
 mod daemon;
 mod gap;
 mod hub;
+mod landing;
 mod program;
 mod report;
 mod repository;
@@ -34,14 +35,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let effort =
         if arguments.iter().any(|a| a == "--quick") { Effort::Quick } else { Effort::Full };
     let harness = arguments.iter().find(|a| !a.starts_with('-')).map(PathBuf::from);
-    let harness = harness.ok_or("usage: harness-bench PATH-OF-HARNESS [--quick]")?;
+    let harness = harness.ok_or("usage: harness-bench PATH-OF-HARNESS [--quick] [--only=PART]")?;
+    let only = arguments.iter().find_map(|a| a.strip_prefix("--only="));
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
     let mut report = Report::default();
-    program::measure(&harness, effort, &mut report)?;
-    store::measure(effort, &mut report)?;
-    daemon::measure(&harness, effort, &mut report)?;
-    hub::measure(effort, &mut report)?;
-    gap::measure(&harness, effort, &mut report)?;
-    repository::measure(&harness, effort, &mut report)?;
+    if wanted("program") {
+        program::measure(&harness, effort, &mut report)?;
+    }
+    if wanted("store") {
+        store::measure(effort, &mut report)?;
+    }
+    if wanted("daemon") {
+        daemon::measure(&harness, effort, &mut report)?;
+    }
+    if wanted("hub") {
+        hub::measure(effort, &mut report)?;
+    }
+    if wanted("gap") {
+        gap::measure(&harness, effort, &mut report)?;
+    }
+    if wanted("repository") {
+        repository::measure(&harness, effort, &mut report)?;
+    }
+    if wanted("landing") {
+        landing::measure(&harness, effort, &mut report)?;
+    }
     report.print();
     Ok(())
 }

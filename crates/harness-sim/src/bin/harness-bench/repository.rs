@@ -43,7 +43,7 @@ pub(crate) fn measure(
 }
 
 /// A repository with harness in it, and a git that records its calls.
-struct Place {
+pub(crate) struct Place {
     directory: tempfile::TempDir,
     harness: PathBuf,
     shim: OsString,
@@ -51,7 +51,7 @@ struct Place {
 }
 
 impl Place {
-    fn new(harness: &Path, files: usize) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(harness: &Path, files: usize) -> Result<Self, Box<dyn Error>> {
         let directory = tempfile::tempdir()?;
         let log = directory.path().join("git.log");
         let shim = shim(directory.path(), &log)?;
@@ -96,11 +96,16 @@ impl Place {
 
     /// Adds tasks that record the start of their agent by creating a file.
     fn add_tasks(&self) -> Result<(), Box<dyn Error>> {
+        self.add(TASKS)
+    }
+
+    /// Adds this many tasks.
+    pub(crate) fn add(&self, tasks: usize) -> Result<(), Box<dyn Error>> {
         let marks = self.directory.path().join("marks");
         let _ = fs::remove_dir_all(&marks);
         fs::create_dir(&marks)?;
         let log = self.log.display();
-        for number in 0..TASKS {
+        for number in 0..tasks {
             let mark = marks.join(format!("{number}"));
             let name = SystemTime::UNIX_EPOCH.elapsed()?.as_nanos();
             let work = format!(": > {}; echo AGENT >> {log}; echo x > {name}.txt", mark.display());
@@ -115,6 +120,20 @@ impl Place {
         let mut command = self.command(&self.harness);
         command.args(["run", "--agent", "shell", "--max-tasks-per-session", "1000"]);
         command
+    }
+
+    /// Runs all tasks in the way that these arguments say.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+        done(self.work().args(arguments))
+    }
+
+    /// Adds this many tasks, runs them and returns the number of git processes.
+    pub(crate) fn count(&self, arguments: &[&str], tasks: usize) -> Result<usize, Box<dyn Error>> {
+        self.add(tasks)?;
+        fs::write(&self.log, "")?;
+        done(self.counted(self.work()).args(arguments))?;
+        let log = fs::read_to_string(&self.log)?;
+        Ok(log.lines().filter(|line| *line != "AGENT").count())
     }
 
     fn attempts(&self, report: &mut Report, files: usize) -> Result<(), Box<dyn Error>> {

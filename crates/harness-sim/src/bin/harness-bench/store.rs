@@ -97,9 +97,11 @@ fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error
         worker: worker.clone(),
         via: Via::Client,
         role: None,
+        labels: Vec::new(),
         choice: ClaimChoice::Next,
         lease_seconds: 600,
         place: Place::default(),
+        parallel: None,
     }))?;
     let Reply::Claimed(claimed) = reply else { return Err("the ledger is empty".into()) };
     writer.apply(Command::Complete(Complete {

@@ -10,7 +10,7 @@ mod session;
 mod tools;
 mod update;
 mod usage;
-mod wire;
+pub mod wire;
 
 use std::{ffi::OsString, path::Path};
 

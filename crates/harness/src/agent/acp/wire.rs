@@ -1,32 +1,48 @@
 //! Messages of the Agent Client Protocol, wire version 1: JSON-RPC 2.0, one message per line.
 //!
-//! They are parsed tolerantly: agents leave fields out, add their own, and implement different
-//! versions.
+//! Both sides use them: the adapter of ACP agents, and `harness acp`. They are parsed tolerantly:
+//! agents leave fields out, add their own, and implement different versions.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The supported wire version.
-pub(super) const VERSION: u64 = 1;
+pub const VERSION: u64 = 1;
+/// The error code for a line that is not JSON.
+pub const PARSE: i64 = -32700;
+/// The error code for a request that cannot be served now.
+pub const INVALID: i64 = -32600;
 /// The error code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
+/// The error code for wrong parameters.
+pub const INVALID_PARAMS: i64 = -32602;
+/// The error code for a failure on this side.
+pub const INTERNAL: i64 = -32603;
 
-/// A message of the agent.
+/// A message of the other side.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Message {
+pub enum Message {
     /// The answer to a request of ours.
     Answer {
+        /// The id of our request.
         id: u64,
+        /// The result, or the error.
         result: Result<Value, Problem>,
     },
     /// A request, whose answer must have the same id.
     Request {
+        /// The id, a number or a text.
         id: Value,
+        /// The name of the method.
         method: String,
+        /// The parameters; null if there are none.
         params: Value,
     },
+    /// A message without an answer.
     Notification {
+        /// The name of the method.
         method: String,
+        /// The parameters; null if there are none.
         params: Value,
     },
 }
@@ -34,15 +50,18 @@ pub(super) enum Message {
 /// An error of JSON-RPC.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub(super) struct Problem {
-    pub(super) code: i64,
-    pub(super) message: String,
-    pub(super) data: Option<Value>,
+pub struct Problem {
+    /// The number of the error.
+    pub code: i64,
+    /// The error as text.
+    pub message: String,
+    /// More about it.
+    pub data: Option<Value>,
 }
 
 impl Problem {
     /// Returns the whole text. The cause is often only in `data`.
-    pub(super) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         match &self.data {
             None | Some(Value::Null) => self.message.clone(),
             Some(Value::String(data)) => format!("{}: {data}", self.message),
@@ -52,7 +71,7 @@ impl Problem {
 }
 
 /// Parses a line; `None` if it is not a message.
-pub(super) fn message(line: &str) -> Option<Message> {
+pub fn message(line: &str) -> Option<Message> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return None };
     let id = fields.remove("id").filter(|id| !id.is_null());
     let Some(method) = fields.remove("method") else { return answer(id?, fields) };
@@ -73,21 +92,29 @@ fn answer(id: Value, mut fields: Map<String, Value>) -> Option<Message> {
     Some(Message::Answer { id, result })
 }
 
-pub(super) fn request(id: u64, method: &str, params: Value) -> Value {
+/// Returns a request.
+pub fn request(id: u64, method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-pub(super) fn notification(method: &str, params: Value) -> Value {
+/// Returns a notification.
+pub fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-pub(super) fn reply(id: Value, result: Value) -> Value {
+/// Returns the answer to a request.
+pub fn reply(id: Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-pub(super) fn not_known(id: Value, method: &str) -> Value {
-    let message = format!("harness does not know {method}");
-    let error = json!({ "code": METHOD_NOT_FOUND, "message": message });
+/// Returns the answer to a request of an unknown method.
+pub fn not_known(id: Value, method: &str) -> Value {
+    refused(id, METHOD_NOT_FOUND, &format!("harness does not know {method}"))
+}
+
+/// Returns the answer to a request that is not served.
+pub fn refused(id: Value, code: i64, message: &str) -> Value {
+    let error = json!({ "code": code, "message": message });
     json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }
 

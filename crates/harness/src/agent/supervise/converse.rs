@@ -7,12 +7,12 @@ use harness_core::agent::{AgentEvent, End, StoppedBy};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{REASON_BYTES, Ran, Tail, not_started, say_unheard};
+use super::{REASON_BYTES, Ran, Started, Tail, say_silent, say_unheard, start};
 use crate::{
     agent::{Execution, Prompt},
     error::Result,
     hub::Message,
-    process::{Chunk, Job, JobEvent, JobState, Lines, OutputSource, Redactor, Spec, Transcript},
+    process::{Chunk, Job, JobEvent, JobState, Lines, OutputSource, Redactor, Spec},
 };
 
 /// The limit of a line, which may contain the whole output of a tool. A longer line is cut, and is
@@ -147,18 +147,11 @@ pub(in crate::agent) async fn converse(
     execution: &mut Execution,
     dialogue: &mut impl Dialogue,
 ) -> Result<std::result::Result<Ran, End>> {
-    let known = prompt.environment.iter().chain(&spec.environment).cloned();
-    let redactor = Redactor::from_environment(known);
-    let (folder, limit) = (prompt.transcripts(), Transcript::BYTES_MAX);
-    let mut transcript = Transcript::create(&folder, &prompt.name, &redactor, limit)?;
     let grace = spec.limits.grace;
-    let mut job = match Job::start(spec).await {
-        Ok(job) => job,
-        Err(error) => return not_started(error).map(Err),
+    let (mut job, mut transcript, redactor) = match start(spec, prompt).await? {
+        Ok(Started { job, transcript, redactor }) => (job, transcript, redactor),
+        Err(end) => return Ok(Err(end)),
     };
-    if let Some(warning) = job.take_warning() {
-        tracing::warn!("{warning}");
-    }
     let mut talk = Talk::new(&redactor, grace);
     loop {
         let event = tokio::select! {
@@ -185,10 +178,7 @@ pub(in crate::agent) async fn converse(
                 talk.take(&chunk, &mut job, execution, dialogue);
             }
             Some(JobEvent::Stalled { silent }) => {
-                tracing::warn!(
-                    seconds = silent.as_secs(),
-                    "the agent has been silent for too long"
-                );
+                say_silent(silent);
                 talk.stalled(&mut job, execution, dialogue);
             }
             None => break,
@@ -198,11 +188,7 @@ pub(in crate::agent) async fn converse(
     let asked = talk.asked(execution);
     let Talk { lines, stderr, is_closed, .. } = talk;
     let mut voice = Voice::new(execution, &redactor);
-    match lines.finish() {
-        Some(last) if last.cut_bytes > 0 => dialogue.miss(),
-        Some(last) => dialogue.hear(&last.text(), &mut voice),
-        None => {}
-    }
+    hear_last(lines, dialogue, &mut voice);
     dialogue.ended(&mut voice);
     let JobState::Finished(mut finished) = job.state().clone() else {
         return Err("a job that has no more events has not finished".into());
@@ -213,6 +199,15 @@ pub(in crate::agent) async fn converse(
     finished.stopped_by = if is_closed { asked } else { finished.stopped_by.or(asked) };
     // The dialogue has its output.
     Ok(Ok(Ran { finished, was_seen_off, stdout: Tail::new(0), stderr, redactor }))
+}
+
+/// Passes on a last line without its end.
+fn hear_last(lines: Lines, dialogue: &mut impl Dialogue, voice: &mut Voice<'_>) {
+    match lines.finish() {
+        Some(last) if last.cut_bytes > 0 => dialogue.miss(),
+        Some(last) => dialogue.hear(&last.text(), voice),
+        None => {}
+    }
 }
 
 /// The state of a conversation.

@@ -3,7 +3,7 @@
 use harness_core::{
     Command, Holder, Refusal, Task,
     command::{AddCheckpoint, Attempts, Fail, Renew},
-    task::Via,
+    task::{Intent, Via},
 };
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     Handled, apply,
 };
 use crate::{
-    protocol::{Answer, FailedTask, Refused, TaskCheckpoint, TaskFail},
+    protocol::{Answer, FailedTask, Refused, TaskCheckpoint, TaskFail, TaskRenew},
     workspace,
 };
 
@@ -23,7 +23,7 @@ pub(super) async fn checkpoint(host: &Host, request: TaskCheckpoint) -> Handled 
     while let Some(wait) = host.desk.checkpoint_waits(&holder.task) {
         tokio::time::sleep(wait).await;
     }
-    let tree = match host.workspace.clone() {
+    let tree = match host.desk.tree(&holder).or_else(|| host.workspace.clone()) {
         None => None,
         Some(workspace) => workspace::tree_for_checkpoint(workspace).await,
     };
@@ -43,8 +43,9 @@ async fn extend(host: &Host, command: Command, holder: Holder) -> Handled {
     Ok(answer)
 }
 
-pub(super) async fn renew(host: &Host, holder: Holder) -> Handled {
-    let renew = Renew { holder: holder.clone(), lease_seconds: host.lease_seconds };
+pub(super) async fn renew(host: &Host, renewal: TaskRenew) -> Handled {
+    let TaskRenew { holder, lease_seconds } = renewal;
+    let renew = Renew::new(holder.clone(), host.lease_seconds).for_client(lease_seconds);
     extend(host, Command::Renew(renew), holder).await
 }
 
@@ -60,7 +61,9 @@ pub(super) async fn fail(host: &Host, request: TaskFail) -> Handled {
     let TaskFail { holder, category, message } = request;
     if let Some(task) = run_task(host, &holder).await? {
         let retryable = task.attempts + 1 < task.max_attempts;
-        if host.desk.give_up(&holder, category, message) {
+        // A repeated request arrives while the attempt is being rolled back for the first one.
+        let intent = Intent::Rollback { category, message: message.clone() };
+        if task.intent() == Some(&intent) || host.desk.give_up(&holder, category, message) {
             return Ok(Answer::Failed(FailedTask { task_id: task.id, retryable }));
         }
         return Err(Refusal::Undecided { task: task.id }.into());

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
     Command, CommitId, Reply, Task, Timestamp,
-    command::{Claim, ClaimChoice, Claimed, Note, Place},
+    command::{Claim, ClaimChoice, Claimed, Code, Note, Place},
     lease::{CLIENT_LEASE_SECONDS, LEASE_SECONDS_MAX},
     task::Via,
 };
@@ -27,22 +27,28 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 const OUTSIDE: Duration = Duration::from_secs(1);
 
 pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim) -> Handled {
-    let TaskClaim { worker_id, role, wait_ms, lease_seconds } = request;
+    let TaskClaim { worker_id, role, labels, wait_ms, lease_seconds } = request;
     let wait = Duration::from_millis(wait_ms.unwrap_or(0)).min(WAIT_MAX);
     let claim = Claim {
         worker: worker_id,
         via: Via::Client,
         role,
+        labels,
         choice: ClaimChoice::Next,
         lease_seconds: lease_seconds.unwrap_or(CLIENT_LEASE_SECONDS).min(LEASE_SECONDS_MAX),
         place: Place::default(),
+        parallel: None,
     };
     let deadline = Instant::now() + wait;
     let mut changes = daemon.changes();
     loop {
         changes.mark_unchanged();
         let (seen, asked) = (version(&host.root), daemon.clock.now());
-        let mut claimed = once(host, daemon, &claim).await?;
+        let mut claimed = match once(host, daemon, &claim).await {
+            // A pause may end within the time.
+            Err(why) if why.code == Code::Paused && Instant::now() < deadline => None,
+            claimed => claimed?,
+        };
         if claimed.is_none() && !daemon.is_closing() && gate::open(host).await? {
             claimed = once(host, daemon, &claim).await?;
         }

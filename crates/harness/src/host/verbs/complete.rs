@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use harness_core::{
     Command, Task, TaskId,
     command::{Authority, Complete, Proof, Unchecked},
+    ledger::ConcurrencyMode,
     machine::judge::{self, Standing},
     trust::Kind,
 };
@@ -45,12 +46,19 @@ pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
         }
         // Its check would run in the tree that an agent is working in.
         (Duty::Run, Authority::Force) => Err(busy()),
+        // The client runs the check in its own work tree.
+        (Duty::Run, Authority::Holder) if is_concurrent(host).await? => Err(busy()),
         (Duty::Run, Authority::Holder) => {
             let (proof, unchecked) = (Proof::Word, Unchecked::Forbidden);
             let complete = Complete { holder, authority, proof, unchecked, commit: None };
             apply(host, Command::Complete(complete)).await
         }
     }
+}
+
+async fn is_concurrent(host: &Host) -> Result<bool, Refused> {
+    let mode = host.writer.look_async(|ledger| ledger.head().session_config.concurrency_mode);
+    Ok(mode.await? == ConcurrencyMode::Concurrent)
 }
 
 async fn judged(host: &Host, daemon: &Arc<Daemon>, complete: TaskComplete) -> Handled {

@@ -40,7 +40,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// The last try.
 #[derive(Debug)]
 pub(in crate::host) struct Tried {
-    phase: String,
+    phase: Phase,
     head: Option<CommitId>,
     when: Instant,
     /// `true` while a person is asked and has not answered.
@@ -63,7 +63,7 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     let head = super::claim::head(daemon).await;
     let same = |t: &Tried| {
         let is_fresh = t.head == head && t.when.elapsed() < AGAIN;
-        t.phase == phase.name && (t.asking.load(Ordering::Relaxed) || is_fresh)
+        same_terms(&t.phase, &phase) && (t.asking.load(Ordering::Relaxed) || is_fresh)
     };
     if tried.as_ref().is_some_and(same) {
         return Ok(due(host).await?.is_none());
@@ -75,8 +75,8 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
         }
     }
     let asking = Arc::new(AtomicBool::new(false));
-    let (name, when) = (phase.name.clone(), Instant::now());
-    *tried = Some(Tried { phase: name, head, when, asking: Arc::clone(&asking) });
+    let (of, when) = (phase.clone(), Instant::now());
+    *tried = Some(Tried { phase: of, head, when, asking: Arc::clone(&asking) });
     // One notice is received here, and another may follow when nothing receives it any more.
     let (sender, mut news) = mpsc::channel(2);
     let gatehouse = gatehouse(host, daemon, Arc::clone(&asking), sender.clone());
@@ -85,6 +85,11 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
         Some(News::Ended(outcome)) => Ok(outcome? == GateEnd::Passed),
         Some(News::Asks) | None => Ok(false),
     }
+}
+
+/// Returns whether the two are one phase with the same gate.
+fn same_terms(one: &Phase, other: &Phase) -> bool {
+    (&one.name, &one.gate, one.approve) == (&other.name, &other.gate, other.approve)
 }
 
 fn gatehouse(

@@ -2,7 +2,9 @@
 
 use harness_core::{
     Command, TaskId,
-    command::{Add, Edit, Release, Remove, Retry},
+    command::{
+        Add, ConfigureSession, Edit, EditPhase, Pause, Release, Remove, RemovePhase, Resume, Retry,
+    },
 };
 
 use super::{super::server::Host, Handled, apply};
@@ -15,6 +17,27 @@ pub(super) async fn add(host: &Host, peer: &Peer, add: Add) -> Handled {
 
 pub(super) async fn edit(host: &Host, peer: &Peer, edit: Edit) -> Handled {
     apply(host, Command::Edit(Edit { by: Some(peer.author()), ..edit })).await
+}
+
+pub(super) async fn edit_phase(host: &Host, peer: &Peer, edit: EditPhase) -> Handled {
+    apply(host, Command::EditPhase(EditPhase { by: Some(peer.author()), ..edit })).await
+}
+
+pub(super) async fn remove_phase(host: &Host, peer: &Peer, name: String) -> Handled {
+    apply(host, Command::RemovePhase(RemovePhase { name, by: Some(peer.author()) })).await
+}
+
+pub(super) async fn configure(host: &Host, peer: &Peer, of: ConfigureSession) -> Handled {
+    let by = Some(peer.author());
+    apply(host, Command::ConfigureSession(ConfigureSession { by, ..of })).await
+}
+
+pub(super) async fn pause(host: &Host, peer: &Peer) -> Handled {
+    apply(host, Command::Pause(Pause { by: Some(peer.author()) })).await
+}
+
+pub(super) async fn resume(host: &Host, peer: &Peer) -> Handled {
+    apply(host, Command::Resume(Resume { by: Some(peer.author()) })).await
 }
 
 pub(super) async fn remove(host: &Host, task: TaskId) -> Handled {

@@ -1,6 +1,7 @@
 //! One handler per verb.
 
 mod attempt;
+mod budget;
 mod claim;
 mod complete;
 mod gate;
@@ -43,13 +44,16 @@ pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
         Request::Ping => Ok(ping()),
         Request::GetState => state::get_state(host).await,
         Request::Status { event_count } => state::status(host, event_count).await,
+        Request::PhaseEdit(edit) => ledger::edit_phase(host, peer, edit).await,
+        Request::PhaseRemove { name } => ledger::remove_phase(host, peer, name).await,
+        Request::SessionConfigure(of) => ledger::configure(host, peer, of).await,
         Request::TaskAdd(add) => ledger::add(host, peer, add).await,
         Request::TaskEdit(edit) => ledger::edit(host, peer, edit).await,
         Request::TaskRemove { task_id } => ledger::remove(host, task_id).await,
         Request::TaskRetry(of) => ledger::retry(host, of).await,
         Request::TaskRelease(of) => ledger::release(host, of).await,
         Request::TaskCheckpoint(of) => attempt::checkpoint(host, of).await,
-        Request::TaskRenew(holder) => attempt::renew(host, holder).await,
+        Request::TaskRenew(renewal) => attempt::renew(host, renewal).await,
         Request::TaskComplete(of) => complete::complete(host, of).await,
         Request::TaskFail(of) => attempt::fail(host, of).await,
         Request::Ask(inquiry) => talk::ask(host, inquiry).await,
@@ -58,6 +62,9 @@ pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
         Request::Send(message) => talk::send(host, message),
         Request::Abort { reason } => talk::abort(host, reason.as_deref()).await,
         Request::Kick => Ok(talk::kick(host)),
+        Request::Pause => ledger::pause(host, peer).await,
+        Request::Resume => ledger::resume(host, peer).await,
+        Request::Budget(of) => budget::budget(host, peer, of).await,
         Request::Ack => apply(host, Command::Acknowledge).await,
         Request::TaskClaim(claim) => claim::claim(host, daemon(host)?, claim).await,
         Request::PlanImport(plan) => plan::import(host, daemon(host)?, peer, plan).await,

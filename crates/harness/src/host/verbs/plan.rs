@@ -23,11 +23,11 @@ pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, plan: Plan
     }
     let import = Import { plan, mode, by: Some(peer.author()) };
     let written = host.writer.write_async(Command::Import(import)).await?;
-    let Reply::Imported { goal, task_count, warnings } = written.reply else {
+    let Reply::Imported { goal, task_count, warnings, tasks } = written.reply else {
         return Err("unexpected answer".into());
     };
     let archive = written.archived.map(|path| host.root.join(path));
-    Ok(Answer::Imported(ImportedPlan { goal, task_count, warnings, archive }))
+    Ok(Answer::Imported(ImportedPlan { goal, task_count, warnings, archive, tasks }))
 }
 
 /// Creates ledger, log and marker if there are none.

@@ -26,10 +26,13 @@ use crate::{
 
 /// Asks a question, and answers when a person has answered.
 pub(super) async fn ask(host: &Host, inquiry: Inquiry) -> Handled {
-    let Inquiry { question, choices, allow_text, timeout_seconds } = inquiry;
+    let Inquiry { question, choices, allow_text, timeout_seconds, task_id } = inquiry;
     let mut ask = if choices.is_empty() { Ask::text() } else { Ask::choices(choices) };
     if allow_text {
         ask = ask.or_text();
+    }
+    if let Some(task) = task_id {
+        ask = ask.about_task(task.as_str());
     }
     if let Some(seconds) = timeout_seconds {
         ask = ask.within(Duration::from_secs(seconds));
@@ -51,6 +54,7 @@ pub(super) fn questions(host: &Host) -> Answer {
         choices: question.choices,
         allow_text: question.allow_text,
         phase: question.phase,
+        task_id: question.task,
     });
     Answer::Questions(open.collect())
 }

@@ -83,8 +83,9 @@ pub trait Disk: Send {
     /// Reads at most the last `max_bytes`.
     fn tail(&self, file: File, max_bytes: u64) -> io::Result<Vec<u8>>;
 
-    /// Creates [`File::Tmp`] with these bytes, durably. After an error, no such file is left.
-    fn write_tmp(&self, bytes: &[u8]) -> io::Result<()>;
+    /// Creates [`File::Tmp`] with these bytes, in this order, durably. After an error, no such file
+    /// is left.
+    fn write_tmp(&self, pieces: &[&[u8]]) -> io::Result<()>;
 
     /// Makes [`File::Backup`] the current ledger. Does nothing if there is no ledger yet.
     fn keep_backup(&self) -> io::Result<()>;
@@ -143,7 +144,7 @@ mod tests {
         let disk = RealDisk::open(&fs::canonicalize(folder.path()).unwrap()).unwrap();
         disk.copy_backup().unwrap();
         assert_eq!(disk.identity(File::Backup).unwrap(), None);
-        disk.write_tmp(b"one").unwrap();
+        disk.write_tmp(&[b"o", b"ne"]).unwrap();
         disk.publish().unwrap();
         disk.copy_backup().unwrap();
         let (ledger, backup) = (disk.read(File::Ledger).unwrap(), disk.read(File::Backup).unwrap());

@@ -29,6 +29,8 @@ const HOME: &str = Home::FOLDER;
 const ARCHIVE: &str = file_name(Home::ARCHIVE);
 /// A larger number of archived files of one name indicates a loop, not a history.
 const ARCHIVE_NAMES_MAX: u32 = 10_000;
+/// The number of bytes of small pieces that are collected for one write.
+const WRITE_BYTES: usize = 64 * 1024;
 
 /// The files of one state root.
 #[derive(Debug)]
@@ -171,20 +173,22 @@ impl RealDisk {
         let Some((bytes, _)) = self.read(File::Ledger)? else {
             return Ok(());
         };
-        self.create_durably(File::Backup, &bytes)
+        self.create_durably(File::Backup, &[&bytes])
     }
 
     /// Creates a file in the state root with the ledger's mode. It is complete or does not exist.
-    fn create_durably(&self, file: File, bytes: &[u8]) -> io::Result<()> {
+    fn create_durably(&self, file: File, pieces: &[&[u8]]) -> io::Result<()> {
         let old = self.stat(File::Ledger)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let mut created = self.open_file(file, flags, Mode::from_raw_mode(0o644))?;
+        let created = self.open_file(file, flags, Mode::from_raw_mode(0o644))?;
         let written = || -> io::Result<()> {
             if let Some(old) = old {
                 let mode = Mode::from_raw_mode(old.st_mode & 0o777);
                 rustix::fs::fchmod(&created, mode)?;
             }
-            created.write_all(bytes)?;
+            let mut buffer = io::BufWriter::with_capacity(WRITE_BYTES, &created);
+            pieces.iter().try_for_each(|piece| buffer.write_all(piece))?;
+            buffer.flush()?;
             created.sync_all()
         }();
         written.map_err(|e| {
@@ -242,9 +246,9 @@ impl Disk for RealDisk {
         Ok(bytes)
     }
 
-    fn write_tmp(&self, bytes: &[u8]) -> io::Result<()> {
+    fn write_tmp(&self, pieces: &[&[u8]]) -> io::Result<()> {
         self.clear(File::Tmp)?;
-        self.create_durably(File::Tmp, bytes)
+        self.create_durably(File::Tmp, pieces)
     }
 
     fn keep_backup(&self) -> io::Result<()> {

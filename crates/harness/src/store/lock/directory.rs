@@ -89,7 +89,7 @@ impl DirectoryLock {
                 (now, now + SETTLE)
             }
         };
-        match turnstile::enter(&site.guard, turn_deadline)? {
+        match turnstile::enter(&site.guard, root, turn_deadline)? {
             Some(_turn) => take(&site, deadline),
             // The line did not move, perhaps because its head is stopped. The line only keeps
             // order, so a free lock may be taken without it.

@@ -21,6 +21,8 @@ use std::{
 
 #[doc(hidden)]
 pub use directory::DirectoryLock;
+#[doc(hidden)]
+pub use leftovers::sweep_guards;
 pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
 

@@ -3,9 +3,18 @@
 //! Only the process inside polls the directory; the others sleep in the kernel. The guard also
 //! makes "judged dead" and "moved away" one step among harness processes. It is not the lock
 //! itself: a process that holds the guard holds nothing yet. The file stays, because removing it
-//! would split the line in two.
+//! after each turn would split the line in two. It contains the path of its root, so that it can be
+//! removed when the root is gone.
 
-use std::{fs, io, path::Path, sync::mpsc, thread, time::Instant};
+use std::{
+    fs,
+    io::{self, Write as _},
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+    sync::mpsc,
+    thread,
+    time::Instant,
+};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 
@@ -18,18 +27,26 @@ pub(super) struct Turn {
     _guard: fs::File,
 }
 
-/// Returns `None` if it is not our turn by the deadline.
-pub(super) fn enter(path: &Path, deadline: Instant) -> Result<Option<Turn>, LockError> {
+/// Waits at the guard of `root`. Returns `None` if it is not our turn by the deadline.
+pub(super) fn enter(
+    path: &Path,
+    root: &Path,
+    deadline: Instant,
+) -> Result<Option<Turn>, LockError> {
     loop {
         let guard = open(path)?;
         let stat = rustix::fs::fstat(&guard).map_err(|e| io_error("look at", path, e))?;
         let locked = lock_until(guard, deadline).map_err(|e| io_error("lock", path, e))?;
-        let Some(guard) = locked else {
+        let Some(mut guard) = locked else {
             return Ok(None);
         };
         // A program that tidies `/tmp` may have removed the file while we waited. The line is then
         // at another file.
         if Inode::at(path) == Some(Inode::of_stat(&stat)) {
+            if stat.st_size == 0 {
+                // A guard without a path is only removed later.
+                _ = guard.write_all(root.as_os_str().as_bytes());
+            }
             return Ok(Some(Turn { _guard: guard }));
         }
         if Instant::now() >= deadline {

@@ -10,6 +10,7 @@ use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
     agent::Usage,
     command::{OfRun, RunView},
+    notify::{OutboxStep, Outgoing},
     run::{Iteration, Run, RunId, RunLimits},
 };
 
@@ -20,6 +21,7 @@ use super::{RunStoreError, Runs, saturated};
 #[derive(Debug, Default)]
 pub struct MemoryRuns {
     rows: Mutex<BTreeMap<RunId, Kept>>,
+    outbox: Mutex<Vec<Outgoing>>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,6 +42,10 @@ impl MemoryRuns {
     fn rows(&self) -> MutexGuard<'_, BTreeMap<RunId, Kept>> {
         // A change is applied as a whole after the last operation that could panic.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn messages(&self) -> MutexGuard<'_, Vec<Outgoing>> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,6 +129,23 @@ impl Runs for MemoryRuns {
             kept.run.usage = storable_usage(kept.run.usage.at_least(usage));
         }
         Ok(())
+    }
+
+    fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError> {
+        Ok(self.messages().clone())
+    }
+
+    fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError> {
+        let mut rows = self.messages();
+        let change = step.decide(&rows, now);
+        for row in change.put {
+            match rows.iter_mut().find(|known| known.key() == row.key()) {
+                Some(known) => *known = row,
+                None => rows.push(row),
+            }
+        }
+        rows.retain(|row| !change.removed.contains(&row.key()));
+        Ok(change.taken)
     }
 }
 

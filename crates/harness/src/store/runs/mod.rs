@@ -4,6 +4,8 @@
 #[cfg(feature = "sqlite")]
 mod database;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod outbox;
 mod owner;
 #[cfg(feature = "sqlite")]
 mod row;
@@ -19,6 +21,7 @@ use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
     agent::Usage,
     command::OfRun,
+    notify::{OutboxStep, Outgoing},
     run::{Iteration, Run, RunId},
 };
 
@@ -70,6 +73,14 @@ pub trait Runs: Send + Sync {
 
     /// Raises the usage of a run to at least this value.
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError>;
+
+    /// Returns the messages in the outbox, sent ones included, in the order in which they were
+    /// added.
+    fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError>;
+
+    /// Decides a step of the outbox and makes the result durable, in one transaction. Returns the
+    /// messages that the caller has to send now.
+    fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError>;
 }
 
 /// The reason why the record of runs could not be read or written. Nothing of the transaction

@@ -6,6 +6,7 @@ use harness_core::{
     run::{Ending, Iteration, Owner, Run, RunId, RunLease, RunLimits, RunStatus, StopReason},
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter, types::Value};
+use serde_json::{Map, Value as Json, json};
 
 use super::saturated;
 
@@ -39,7 +40,7 @@ const RUN: [&str; 27] = [
     "lease_expires_at",
 ];
 
-const ITERATION: [&str; 16] = [
+const ITERATION: [&str; 17] = [
     "run_id",
     "number",
     "started_at",
@@ -56,7 +57,11 @@ const ITERATION: [&str; 16] = [
     "mark_before",
     "mark_after",
     "starts",
+    AGENTS,
 ];
+
+/// The column that was added to `iterations` without a new version; see `schema`.
+pub(super) const AGENTS: &str = "agents";
 
 /// The reason why a row is invalid.
 #[derive(Debug)]
@@ -103,12 +108,20 @@ pub(super) fn recent_runs(connection: &Connection) -> Result<Vec<Run>, RowError>
     )
 }
 
+pub(super) fn runs_of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Run>, RowError> {
+    runs_by(connection, "task_id = ?1", &[task.as_str()])
+}
+
 fn runs_where(connection: &Connection, condition: &str) -> Result<Vec<Run>, RowError> {
+    runs_by(connection, condition, &[])
+}
+
+fn runs_by(connection: &Connection, condition: &str, by: &[&str]) -> Result<Vec<Run>, RowError> {
     let columns = RUN.join(", ");
     let order = "ORDER BY created_at DESC, run_id DESC";
     let sql = format!("SELECT {columns} FROM runs WHERE {condition} {order}");
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query(rusqlite::params_from_iter(by))?;
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         runs.push(read_run(row)?);
@@ -126,9 +139,9 @@ pub(super) fn all_iterations(
     connection: &Connection,
     run: &RunId,
 ) -> Result<Vec<Iteration>, RowError> {
-    let columns = ITERATION.join(", ");
-    let sql = format!("SELECT {columns} FROM iterations WHERE run_id = ?1 ORDER BY number");
-    let mut statement = connection.prepare_cached(&sql)?;
+    // A database that an older program made may lack a column.
+    let sql = "SELECT * FROM iterations WHERE run_id = ?1 ORDER BY number";
+    let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([run.as_str()])?;
     let mut iterations = Vec::new();
     while let Some(row) = rows.next()? {
@@ -141,10 +154,8 @@ pub(super) fn last_iteration(
     connection: &Connection,
     run: &RunId,
 ) -> Result<Option<Iteration>, RowError> {
-    let columns = ITERATION.join(", ");
-    let sql =
-        format!("SELECT {columns} FROM iterations WHERE run_id = ?1 ORDER BY number DESC LIMIT 1");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let sql = "SELECT * FROM iterations WHERE run_id = ?1 ORDER BY number DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_row([run.as_str()], |row| Ok(read_iteration(row)));
     found.optional()?.transpose()
 }
@@ -208,8 +219,37 @@ pub(super) fn put_iteration(
         iteration.mark_before.clone().into(),
         iteration.mark_after.clone().into(),
         i64::from(iteration.starts).into(),
+        agents(&iteration.agents),
     ];
     put(connection, "iterations", &ITERATION, "run_id, number", &values)
+}
+
+/// Returns the usage by agent as JSON, or nothing if there is none.
+fn agents(agents: &[(String, Usage)]) -> Value {
+    let usage = |usage: &Usage| {
+        json!({
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": usage.cost_usd,
+        })
+    };
+    let all: Map<String, Json> =
+        agents.iter().map(|(agent, sum)| (agent.clone(), usage(sum))).collect();
+    if all.is_empty() { Value::Null } else { Json::Object(all).to_string().into() }
+}
+
+/// Reads them back. A value that is not understood counts as missing: it says only who is to be
+/// named for a cost.
+fn read_agents(row: &Row<'_>) -> Vec<(String, Usage)> {
+    let text = row.get::<_, Option<String>>(AGENTS).ok().flatten();
+    let all: Option<Map<String, Json>> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let usage = |usage: &Json| Usage {
+        input_tokens: usage["input_tokens"].as_u64().unwrap_or_default(),
+        output_tokens: usage["output_tokens"].as_u64().unwrap_or_default(),
+        cost_usd: usage["cost_usd"].as_f64(),
+    };
+    let all = all.unwrap_or_default();
+    all.iter().map(|(agent, sum)| (agent.clone(), usage(sum))).collect()
 }
 
 fn put(
@@ -296,6 +336,7 @@ fn read_iteration(row: &Row<'_>) -> Result<Iteration, RowError> {
         mark_before: row.get("mark_before")?,
         mark_after: row.get("mark_after")?,
         starts: of.number("starts")?,
+        agents: read_agents(row),
     })
 }
 

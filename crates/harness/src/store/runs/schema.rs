@@ -3,6 +3,8 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::row::AGENTS;
+
 /// The version that this program reads and writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 
@@ -63,6 +65,25 @@ CREATE TABLE iterations (
     "ALTER TABLE iterations ADD COLUMN starts INTEGER NOT NULL DEFAULT 1;",
 ];
 
+/// A column that was added without a new version. A program that does not know it names its columns
+/// and leaves this one alone, and one that does reads a database without it.
+const ADDED: &str = "ALTER TABLE iterations ADD COLUMN agents TEXT;";
+
+/// A table that was added in the same way.
+const ADDED_TABLE: &str = "
+CREATE TABLE IF NOT EXISTS outbox (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    delivery TEXT NOT NULL CHECK (delivery IN ('waiting', 'sent', 'dropped')),
+    tries INTEGER NOT NULL DEFAULT 0,
+    due_at TEXT NOT NULL,
+    error TEXT,
+    notice TEXT NOT NULL,
+    UNIQUE (id, channel)
+) STRICT;
+";
+
 /// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
@@ -96,7 +117,8 @@ pub(super) fn found(connection: &Connection) -> rusqlite::Result<Found> {
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
     let now = found(connection)?;
     let version = version(connection)?;
-    if matches!(now, Found::Foreign | Found::Newer(_)) || version == VERSION {
+    let is_current = version == VERSION && has_added(connection)? && has_outbox(connection)?;
+    if matches!(now, Found::Foreign | Found::Newer(_)) || is_current {
         return Ok(now);
     }
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
@@ -108,9 +130,24 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
     for step in MIGRATIONS.iter().skip(from) {
         transaction.execute_batch(step)?;
     }
+    if !has_added(&transaction)? {
+        transaction.execute_batch(ADDED)?;
+    }
+    transaction.execute_batch(ADDED_TABLE)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     Ok(Found::Known)
+}
+
+fn has_added(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM pragma_table_info('iterations') WHERE name = ?1";
+    connection.query_row(sql, [AGENTS], |row| Ok(row.get::<_, i64>(0)? > 0))
+}
+
+/// Returns whether there is an outbox. A database that an older program made has none.
+pub(super) fn has_outbox(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'outbox'";
+    connection.query_row(sql, [], |row| Ok(row.get::<_, i64>(0)? > 0))
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

@@ -14,6 +14,7 @@ use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
     agent::Usage,
     command::{OfRun, RunView},
+    notify::{OutboxStep, Outgoing},
     run::{Iteration, Run, RunId},
 };
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -21,6 +22,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use super::{
     DATABASE, RunStoreError, Runs,
     database::{Open, connect, error_of, make_safe, refuse_others, still, usable},
+    outbox,
     row::{self, RowError},
     schema::{self, Found},
 };
@@ -99,6 +101,11 @@ impl RunStore {
     /// The runs that are not over, and the newest run that is no attempt of another one; newest first.
     pub fn recent(&self) -> Result<Vec<Run>, RunStoreError> {
         self.read(row::recent_runs)
+    }
+
+    /// The attempts at a task, newest first.
+    pub fn of_task(&self, task: &TaskId) -> Result<Vec<Run>, RunStoreError> {
+        self.read(|connection| row::runs_of_task(connection, task))
     }
 
     /// Returns the path of the file.
@@ -265,6 +272,11 @@ impl Runs for RunStore {
     }
 
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
+        // Usage is hardly ever lost, and a look costs less than a transaction.
+        let found = self.read(|rows| row::find_run(rows, id))?;
+        if found.is_none_or(|run| run.usage.at_least(usage) == run.usage) {
+            return Ok(());
+        }
         self.write(|rows| {
             let Some(run) = row::find_run(rows, id)? else { return Ok(()) };
             let raised = run.usage.at_least(usage);
@@ -272,6 +284,22 @@ impl Runs for RunStore {
                 row::put_run(rows, &Run { usage: raised, ..run })?;
             }
             Ok(())
+        })
+    }
+
+    fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError> {
+        self.read(outbox::all)
+    }
+
+    fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError> {
+        // Senders ask often whether something is due, and a look costs less than a transaction.
+        if step.decide(&self.outbox()?, now).is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write(|rows| {
+            let change = step.decide(&outbox::all(rows)?, now);
+            outbox::store(rows, &change)?;
+            Ok(change.taken)
         })
     }
 }

@@ -10,13 +10,15 @@ use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
     agent::Usage,
     command::{OfRun, RunStep},
-    run::{Iteration, Run, RunId},
+    notify::{OutboxStep, Outgoing},
+    run::{Allowance, Iteration, Run, RunId, RunStatus},
 };
 
 use super::{RunStoreError, Runs};
 
 /// A wrapper that passes everything on and remembers. Usage never decreases. The terms of a run
-/// (limits, deadline, verify command, promise) are those with which this process took it up.
+/// (limits, deadline, verify command, promise) are those with which this process took it up, and
+/// only a budget that a person changes through this process replaces them.
 pub struct SteadyRuns {
     rows: Arc<dyn Runs>,
     known: Mutex<HashMap<RunId, Run>>,
@@ -110,7 +112,12 @@ impl SteadyRuns {
 
 impl Runs for SteadyRuns {
     fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
-        self.rows.open_run(run)
+        let found = self.rows.open_run(run)?;
+        if found.id == run.id && run.status == RunStatus::Running {
+            // It is new, and taken up from the beginning.
+            self.known().insert(run.id.clone(), run.clone());
+        }
+        Ok(found)
     }
 
     fn apply(
@@ -125,6 +132,13 @@ impl Runs for SteadyRuns {
         match (&of_run.step, reply) {
             (RunStep::Take(_), Ok(reply)) => {
                 self.taken(&of_run.run)?;
+                Ok(Ok(reply))
+            }
+            (RunStep::Allow(budget), Ok(reply)) => {
+                if let Some(seen) = self.known().get_mut(&of_run.run) {
+                    let Allowance { limits, deadline } = budget.applied(seen.allowance(), now);
+                    (seen.limits, seen.deadline) = (limits, deadline);
+                }
                 Ok(Ok(reply))
             }
             (RunStep::Spend(usage), Ok(Reply::Spent(stored))) => {
@@ -154,6 +168,14 @@ impl Runs for SteadyRuns {
 
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
         self.rows.at_least(id, usage)
+    }
+
+    fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError> {
+        self.rows.outbox()
+    }
+
+    fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError> {
+        self.rows.post(now, step)
     }
 }
 
@@ -215,6 +237,14 @@ mod tests {
 
         fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
             self.rows.at_least(id, usage)
+        }
+
+        fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError> {
+            self.rows.outbox()
+        }
+
+        fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError> {
+            self.rows.post(now, step)
         }
     }
 

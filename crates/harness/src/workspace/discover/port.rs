@@ -225,7 +225,8 @@ impl Workspace for GitWorkspace {
     ) -> Result<Option<Rescue>, WorkspaceError> {
         let git = self.git()?;
         let look = Look::take(&git, &self.own)?;
-        let rescuing = rescue::Rescuing { git: &git, own: &self.own, task, attempt, base };
+        let own = &self.own;
+        let rescuing = rescue::Rescuing { git: &git, own, task, attempt, base, subject: None };
         Ok(rescuing.save(look, None)?.rescue)
     }
 

@@ -27,6 +27,11 @@ impl Records {
         Self { directory, last: Arc::default() }
     }
 
+    /// Returns the records in the same place for another work tree.
+    pub(in crate::workspace) fn anew(&self) -> Self {
+        Self::new(self.directory.clone())
+    }
+
     pub(super) fn last(&self) -> Option<Settings> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,0 +1,11 @@
+//! Several workers on one ledger: `run --workers N` and `work`.
+
+mod crash;
+mod gc;
+mod landing;
+mod lease;
+mod mode;
+mod pull_request;
+mod revert;
+mod stage;
+mod talk;

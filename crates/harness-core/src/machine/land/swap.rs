@@ -1,0 +1,127 @@
+//! The move of the target branch: receipt, token, intent, swap. A swap that did not happen is taken
+//! back in the opposite order.
+
+use super::{AfterVoid, LOST_SWAPS_MAX, Land, Leaving, Prepared, State, Step};
+use crate::{
+    Command, Refusal, Stop,
+    command::{Divert, Intend, VoidIntent},
+    line::LANDED_BRANCH,
+    machine::{
+        Next, judge,
+        land::{LandEffect, LandEnd, Swapped},
+    },
+    task::Intent,
+};
+
+impl Land {
+    /// Makes the receipt durable first: after the swap there may be no time for it.
+    pub(super) fn land(&mut self) -> Step {
+        let Some(prepared) = self.prepared.clone() else { return self.look() };
+        let mut receipt = self.green.1.clone();
+        receipt.commit = Some(prepared.commit.clone());
+        receipt.base = Some(prepared.onto.clone());
+        receipt.time = self.now;
+        let effect = judge::Effect::Record(Box::new(receipt));
+        self.start(State::Recording, LandEffect::Judge { onto: prepared.onto, effect })
+    }
+
+    pub(super) fn recorded(&mut self) -> Step {
+        match self.prepared.clone() {
+            // A task that changed nothing lands nothing.
+            Some(prepared) if prepared.commit == prepared.onto => self.complete(),
+            Some(prepared) => {
+                self.start(State::Marking, LandEffect::SetToken { to: prepared.commit })
+            }
+            None => self.look(),
+        }
+    }
+
+    pub(super) fn intend(&mut self) -> Step {
+        let Some(prepared) = self.prepared.clone() else { return self.look() };
+        let Prepared { onto: from, commit: to, files, .. } = prepared;
+        let intent = Intent::Land { target: self.branch.name.clone(), from, to };
+        let holder = self.terms.holder.clone();
+        let check = self.green.1.check.as_ref().map(|check| check.command.clone());
+        self.commit(State::Intending, Command::Intend(Intend { holder, intent, check, files }))
+    }
+
+    pub(super) fn swap(&mut self) -> Step {
+        let Some(prepared) = self.prepared.clone() else { return self.look() };
+        let (target, from, to) = (self.branch.name.clone(), prepared.onto, prepared.commit);
+        self.start(State::Swapping, LandEffect::Swap { target, from, to })
+    }
+
+    pub(super) fn swapped(&mut self, swapped: Swapped) -> Step {
+        let then = match swapped {
+            Swapped::Done => return self.complete(),
+            Swapped::Fenced => return self.claim_lost(),
+            Swapped::TargetMoved => {
+                self.lost_swaps += 1;
+                match self.lost_swaps {
+                    lost if lost < LOST_SWAPS_MAX || self.branch.name == LANDED_BRANCH => {
+                        AfterVoid::Look
+                    }
+                    lost => AfterVoid::Divert {
+                        why: format!("{} moved {lost} times in a row", self.branch.name),
+                    },
+                }
+            }
+            Swapped::TreeInUse { why } if self.branch.name == LANDED_BRANCH => {
+                AfterVoid::Stop { why }
+            }
+            Swapped::TreeInUse { why } => AfterVoid::Divert { why },
+        };
+        let Some(prepared) = self.prepared.clone() else { return self.look() };
+        self.state = State::Voiding { then };
+        Next::Start(LandEffect::VoidToken { to: prepared.commit })
+    }
+
+    /// Takes the token back after the intent was refused: another task reserved a file since the last
+    /// look, or nothing can land.
+    pub(super) fn not_intended(&mut self, refusal: &Refusal) -> Step {
+        let Some(prepared) = self.prepared.clone() else { return self.look() };
+        let then = match refusal {
+            Refusal::NotReady { .. } => AfterVoid::HoldBack,
+            refusal => AfterVoid::Stop { why: refusal.to_string() },
+        };
+        self.start(State::Voiding { then }, LandEffect::VoidToken { to: prepared.commit })
+    }
+
+    /// Removes the token that was set for a claim which is lost, because nothing else would.
+    pub(super) fn take_back_token(&mut self, lost: Refusal) -> Step {
+        let Some(prepared) = self.prepared.clone() else {
+            return Next::Done(LandEnd::ClaimLost(lost));
+        };
+        self.lost = Some(lost);
+        let state = State::Voiding { then: AfterVoid::Look };
+        self.start(state, LandEffect::VoidToken { to: prepared.commit })
+    }
+
+    pub(super) fn claim_lost(&self) -> Step {
+        let (task, worker) = (self.terms.holder.task.clone(), self.terms.holder.worker.clone());
+        Next::Done(LandEnd::ClaimLost(Refusal::NotClaimedBy { task, worker }))
+    }
+
+    pub(super) fn void_intent(&mut self, then: AfterVoid) -> Step {
+        let holder = self.terms.holder.clone();
+        let command = Command::VoidIntent(VoidIntent { holder });
+        self.commit(State::Voiding { then }, command)
+    }
+
+    pub(super) fn voided(&mut self, then: AfterVoid) -> Step {
+        match then {
+            AfterVoid::Look => self.look(),
+            AfterVoid::HoldBack => self.leave(Leaving::HeldBack),
+            AfterVoid::Stop { why } => self.leave(Leaving::Stop(Stop::config(why))),
+            AfterVoid::Divert { why } => {
+                let target = self.branch.name.clone();
+                self.start(State::Branching { why }, LandEffect::Branch { target })
+            }
+        }
+    }
+
+    pub(super) fn divert(&mut self, to: String, why: String) -> Step {
+        self.lost_swaps = 0;
+        self.commit(State::Diverting, Command::Divert(Divert { to: Some(to), why }))
+    }
+}
