@@ -6,7 +6,7 @@ use harness::{
     Hub,
     clock::SystemClock,
     host::prompts,
-    notify::{Means, Notifier, NotifierTerms, NotifyChannel, Secret, Warn},
+    notify::{Means, Notifier, NotifierTerms, Recipient, Secret, Warn},
     process::Redactor,
     store::Runs,
 };
@@ -26,13 +26,13 @@ const NTFY: &str = "https://ntfy.sh";
 const TELEGRAM: &str = "https://api.telegram.org";
 
 /// Returns the channels that can be used, and a failure for each of the others.
-pub(crate) fn channels(config: &Config, env: &Environment) -> (Vec<NotifyChannel>, Vec<Failure>) {
+pub(crate) fn channels(config: &Config, env: &Environment) -> (Vec<Recipient>, Vec<Failure>) {
     let given = config.notify.as_ref().map(Notify::channels).unwrap_or_default();
-    let (mut found, mut failures) = (Vec::<NotifyChannel>::new(), Vec::new());
+    let (mut found, mut failures) = (Vec::<Recipient>::new(), Vec::new());
     for (number, channel) in given.iter().enumerate() {
         let name = channel.name.clone().unwrap_or_else(|| usual_name(given, number));
         match means(channel, env) {
-            Ok(means) => found.push(NotifyChannel {
+            Ok(means) => found.push(Recipient {
                 name,
                 on: channel.on.iter().map(|event| event.0).collect(),
                 quiet: channel.quiet.map(|quiet| quiet.0),

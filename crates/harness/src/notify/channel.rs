@@ -9,7 +9,7 @@ use harness_core::{
 
 /// A way to reach a person, with the events that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotifyChannel {
+pub struct Recipient {
     /// The name, which is unique in a project.
     pub name: String,
     /// The events.
@@ -82,7 +82,7 @@ impl Means {
     }
 }
 
-impl NotifyChannel {
+impl Recipient {
     /// Returns whether this message is for the channel.
     pub fn wants(&self, notice: &Notice) -> bool {
         notice.concerns(&self.on)

@@ -13,7 +13,7 @@ use harness_core::{
     notify::{Delivery, Happening, Notice, OutboxStep, Outgoing},
 };
 
-use super::{Courier, NotifyChannel};
+use super::{Courier, Recipient};
 use crate::{
     clock::Clock,
     event::{Envelope, Event, PromptId},
@@ -36,7 +36,7 @@ pub struct NotifierTerms {
     /// The record that holds the outbox.
     pub runs: Arc<dyn Runs>,
     /// The channels, whose names are unique.
-    pub channels: Vec<NotifyChannel>,
+    pub channels: Vec<Recipient>,
     /// The state root, in which commands run.
     pub root: PathBuf,
     /// The name of the project for people.
@@ -296,7 +296,7 @@ impl Shared {
 
     fn send_due(
         &self,
-        channel: &NotifyChannel,
+        channel: &Recipient,
         warn: &mut dyn FnMut(&str),
     ) -> Result<(), RunStoreError> {
         let NotifierTerms { runs, clock, .. } = &self.terms;
@@ -320,7 +320,7 @@ impl Shared {
     }
 
     /// Returns the time until something is due again, as far as is known.
-    fn pause(&self, channel: &NotifyChannel) -> Duration {
+    fn pause(&self, channel: &Recipient) -> Duration {
         let now = self.terms.clock.now();
         let rows = self.terms.runs.outbox().unwrap_or_default();
         let waiting =

@@ -8,7 +8,7 @@ use harness_core::{
     variables::Variables,
 };
 
-use super::{Means, NotifyChannel};
+use super::{Means, Recipient};
 use crate::{
     process::program::find_program,
     shell::{Exit, Script, SystemShell},
@@ -41,7 +41,7 @@ impl Courier {
     /// Sends a message and waits for the answer of the channel. The error contains no secret.
     pub fn send(
         &self,
-        channel: &NotifyChannel,
+        channel: &Recipient,
         notice: &Notice,
         now: Timestamp,
     ) -> Result<(), SendFailure> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use harness::{
     Hub,
     clock::{Clock as _, SystemClock},
-    notify::{Courier, NotifyChannel},
+    notify::{Courier, Recipient},
     store::{RunStore, Runs as _},
 };
 use harness_core::{
@@ -87,7 +87,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn contains(&self, channel: &NotifyChannel) -> bool {
+    fn contains(&self, channel: &Recipient) -> bool {
         let is_named = self.name.as_ref().is_none_or(|name| channel.name == *name);
         is_named && self.kind.as_ref().is_none_or(|kind| channel.means.name() == kind)
     }
@@ -112,8 +112,7 @@ fn test(invocation: &mut Invocation, chosen: &Chosen, json: bool) -> Result<Exit
     }
     let (channels, failures) = notification::channels(&config, &invocation.env);
     failures.iter().for_each(|failure| warn(&failure.error));
-    let channels: Vec<NotifyChannel> =
-        channels.into_iter().filter(|c| chosen.contains(c)).collect();
+    let channels: Vec<Recipient> = channels.into_iter().filter(|c| chosen.contains(c)).collect();
     if channels.is_empty() && failures.is_empty() {
         let none = match (&chosen.name, &chosen.kind) {
             (None, None) => Failure::config("no channel is configured"),
