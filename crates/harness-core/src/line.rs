@@ -116,6 +116,23 @@ pub fn reservation(task: &Task) -> &[String] {
     if last && task.unfinished() { &task.conflicts } else { &[] }
 }
 
+/// Returns whether a conflict in these files is not the fault of the attempt, because the task had
+/// reserved one of them. Others land there only while nobody works on the task, after its worker is
+/// gone. Such an attempt does not count, so that a busy file cannot fail the task for good.
+pub fn is_spared(task: &Task, conflicts: &[String]) -> bool {
+    reservation(task).iter().any(|file| conflicts.contains(file))
+}
+
+/// Returns the files of the conflicts of a task after it lost to a conflict in `conflicts`, or to a
+/// failed check. What it had reserved for its last attempt stays reserved, because that attempt may
+/// have to be judged again.
+pub fn conflicts_after(task: &Task, conflicts: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = reservation(task).iter().chain(conflicts).cloned().collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// Returns the files that a task reserves now. Nothing else may land in them while its last attempt is
 /// under way, so that a busy file cannot fail it for good. Before its claim it reserves nothing:
 /// results that waited for it could keep every worker from claiming it. The same holds after its

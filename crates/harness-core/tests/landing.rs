@@ -197,12 +197,12 @@ impl World {
         }
     }
 
-    fn fail(&mut self, holder: &Holder, category: Category, message: &str) {
+    fn fail(&mut self, holder: &Holder, category: Category, message: &str, attempts: Attempts) {
         let fail = Fail {
             holder: holder.clone(),
             category,
             message: message.into(),
-            attempts: Attempts::One,
+            attempts,
             rolled_back_to: None,
         };
         self.apply(&Command::Fail(fail)).unwrap();
@@ -279,10 +279,10 @@ impl World {
                 let receipt = self.receipts[n].as_ref().unwrap();
                 assert_eq!(receipt.commit, Some(hash(commit)), "of the commit that landed");
             }
-            LandEnd::Refused { category, message } => {
+            LandEnd::Refused { category, message, attempts } => {
                 let holder = self.workers[n].holder.clone();
                 assert_eq!(self.workers[n].head, self.workers[n].work, "back on its own base");
-                self.fail(&holder, category, &message);
+                self.fail(&holder, category, &message, attempts);
                 self.begin(n);
             }
             other => panic!("{other:?}"),

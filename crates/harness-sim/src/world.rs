@@ -184,7 +184,7 @@ impl World {
         }
         let mut ledger = match (format::read(&self.disk.bytes(File::Backup)), self.journaled()) {
             (Ok((_, backup)), Some((journal, document)))
-                if document.revision() >= backup.revision() =>
+                if document.revision() > backup.revision() =>
             {
                 journal
             }

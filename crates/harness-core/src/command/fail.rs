@@ -26,6 +26,8 @@ pub struct Fail {
 /// The number of attempts that a failure uses up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempts {
+    /// None is used up, because the task lost to a conflict in a file that it had reserved.
+    None,
     /// One attempt is used up.
     One,
     /// All attempts are used up, because no further one can help, e.g. if the base commit is gone.
@@ -44,9 +46,13 @@ impl Fail {
             Some(Intent::Land { .. }) | None => (self.category, self.message.clone()),
         };
         task.fail(now, ErrorEntry::new(Some(category), message.as_str()));
-        task.count_attempt();
-        if self.attempts == Attempts::All {
-            task.attempts = task.attempts.max(task.max_attempts);
+        match self.attempts {
+            Attempts::None => {}
+            Attempts::One => task.count_attempt(),
+            Attempts::All => {
+                task.count_attempt();
+                task.attempts = task.attempts.max(task.max_attempts);
+            }
         }
         let id = task.id.clone();
         let retryable = task.retryable();

@@ -21,7 +21,9 @@ use super::{Input, Machine, Next, judge::Judge};
 use crate::{
     Category, Command, CommitId, Receipt, Refusal, Reply, Stop, TaskId, Timestamp, TreeId,
     agent::StoppedBy,
-    command::{Authority, Complete, Evict, Landing, LandingStep, Proof, Renew, Unchecked},
+    command::{
+        Attempts, Authority, Complete, Evict, Landing, LandingStep, Proof, Renew, Unchecked,
+    },
     ledger::LandingEntry,
     line::{self, Below, Turn},
 };
@@ -244,7 +246,9 @@ impl Land {
 
     fn leave(&mut self, leaving: Leaving) -> Step {
         let conflicts = match &leaving {
-            Leaving::Refused(refused) => refused.conflicts.clone(),
+            Leaving::Refused(refused) => {
+                line::conflicts_after(&self.terms.task, &refused.conflicts)
+            }
             Leaving::Stop(_) | Leaving::HeldBack => self.terms.task.conflicts.clone(),
         };
         self.step_in_line(State::Leaving(leaving), LandingStep::Leave { conflicts })
@@ -252,8 +256,12 @@ impl Land {
 
     fn left(&mut self, leaving: Leaving) -> Step {
         match leaving {
-            Leaving::Refused(Refused { category, message, .. }) => {
-                Next::Done(LandEnd::Refused { category, message })
+            Leaving::Refused(Refused { category, message, conflicts }) => {
+                let attempts = match line::is_spared(&self.terms.task, &conflicts) {
+                    true => Attempts::None,
+                    false => Attempts::One,
+                };
+                Next::Done(LandEnd::Refused { category, message, attempts })
             }
             Leaving::Stop(stop) => Next::Done(LandEnd::Left(stop)),
             Leaving::HeldBack => self.wait(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use harness::{clock::Clock as _, store::disk::File, workspace::shared::LANDED_BRANCH};
+use harness::{store::disk::File, workspace::shared::LANDED_BRANCH};
 use harness_core::{
     Task,
     log::{Kind, LogLine},
@@ -16,24 +16,22 @@ type Verdict = Result<(), String>;
 type OfChange = fn(&State, &Task, &Task) -> Verdict;
 
 const CHECKERS: [(&str, OfChange); 5] = [
+    ("a_conflict_fails_nothing_for_good", a_conflict_fails_nothing_for_good),
     ("attempts_count_ends", attempts_count_ends),
     ("epochs_only_grow", epochs_only_grow),
     ("completed_means_landed", completed_means_landed),
-    ("a_conflict_fails_nothing_for_good", a_conflict_fails_nothing_for_good),
     ("finished_work_is_not_forgotten", finished_work_is_not_forgotten),
 ];
 
 /// Judges a task that changed since the last look.
 pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<(), Violation> {
-    if after.status() == Status::InProgress && before.status() != Status::InProgress {
-        state.reserved.insert(after.id.clone(), harness_core::line::reservation(before).to_vec());
-    }
-    let taken_over = before.status() == Status::InProgress && before.epoch != after.epoch;
-    if taken_over || harness_core::line::reserved(after, state.clock.now()).is_empty() {
-        // Nobody worked on it for a while, so others could land in the files.
-        if before.status() == Status::InProgress && after.status() == Status::InProgress {
-            state.reserved.remove(&after.id);
+    if after.status() == Status::InProgress && before.epoch != after.epoch {
+        // A worker that takes the task over continues the same attempt.
+        let reserved = state.reserved.entry(after.id.clone()).or_default();
+        if before.status() != Status::InProgress {
+            reserved.clear();
         }
+        reserved.extend(harness_core::line::reservation(before).iter().cloned());
     }
     for (checker, check) in CHECKERS {
         check(state, before, after)
@@ -56,10 +54,20 @@ fn ends(before: &Task, after: &Task, status: Status) -> bool {
     before.status() == Status::InProgress && after.status() == status
 }
 
+/// Returns whether the last attempt ended with a conflict in a file that the task had reserved.
+fn lost_a_reserved_file(state: &State, after: &Task) -> bool {
+    let entry = after.error_log.last().map(ToString::to_string).unwrap_or_default();
+    let Some((_, rest)) = entry.split_once("Conflict with ") else { return false };
+    let files = rest.split_once(" in ").map(|(_, files)| files).unwrap_or_default();
+    let reserved = state.reserved.get(&after.id).map(Vec::as_slice).unwrap_or_default();
+    files.split(", ").any(|file| reserved.iter().any(|kept| kept == file))
+}
+
 /// Every attempt that ended counts once, and nothing else counts: no lost swap, no repeated
-/// validation, no interruption.
-fn attempts_count_ends(_: &State, before: &Task, after: &Task) -> Verdict {
-    let ended = ends(before, after, Status::Completed) || ends(before, after, Status::Failed);
+/// validation, no interruption, no conflict in a file that the task had reserved.
+fn attempts_count_ends(state: &State, before: &Task, after: &Task) -> Verdict {
+    let lost = ends(before, after, Status::Failed) && !lost_a_reserved_file(state, after);
+    let ended = ends(before, after, Status::Completed) || lost;
     // A takeover ends the attempt of the dead worker in the change that claims it again.
     let taken_over = before.status() == Status::InProgress && before.epoch != after.epoch;
     let expected = before.attempts + u32::from(ended);
@@ -106,14 +114,14 @@ fn completed_means_landed(state: &State, before: &Task, after: &Task) -> Verdict
     }
 }
 
-/// A task that lost to a conflict before does not fail for good by another one in the same files.
+/// A task that lost to a conflict before does not fail for good by another one in the same files, not
+/// even if its worker was gone for a while.
 fn a_conflict_fails_nothing_for_good(state: &State, before: &Task, after: &Task) -> Verdict {
-    let Some(entry) = after.error_log.last().map(ToString::to_string) else { return Ok(()) };
-    let reserved = state.reserved.get(&after.id).map(Vec::as_slice).unwrap_or_default();
-    let again = after.conflicts.iter().any(|file| reserved.contains(file));
     let failed = ends(before, after, Status::Failed) && after.failed_for_good();
-    if failed && again && entry.contains("Conflict with") {
-        return Err(format!("it had reserved {reserved:?}, and failed for good by {entry}"));
+    if failed && lost_a_reserved_file(state, after) {
+        let (reserved, entry) = (state.reserved.get(&after.id), after.error_log.last());
+        let entry = entry.map(ToString::to_string);
+        return Err(format!("it had reserved {reserved:?}, and failed for good by {entry:?}"));
     }
     Ok(())
 }
@@ -181,12 +189,25 @@ fn nothing_is_left_behind(state: &State) -> Result<(), Violation> {
     if let Some(left) = belongings(&model).difference(&state.orphaned).next() {
         return Violation::of(checker, left.clone());
     }
-    if model.branches.contains_key(LANDED_BRANCH) {
-        let forward = model.branches.get(LANDED_BRANCH).zip(model.branches.get(TARGET));
-        let forward = forward.is_some_and(|(to, from)| model.history(to).contains(from));
-        if forward && !state.users.dirty {
-            return Violation::of(checker, format!("{LANDED_BRANCH}, although it was possible"));
-        }
+    if could_be_taken_in(state, &model) {
+        return Violation::of(checker, format!("{LANDED_BRANCH}, although it was possible"));
     }
     Ok(())
+}
+
+/// Returns whether there are results beside the target that a fast-forward brings there, without a
+/// file of the user in the way.
+fn could_be_taken_in(state: &State, model: &Model) -> bool {
+    let landed = model.branches.get(LANDED_BRANCH).zip(model.branches.get(TARGET));
+    let Some((to, from)) = landed.filter(|(to, from)| model.history(to).contains(*from)) else {
+        return false;
+    };
+    if model.branch().as_deref() != Some(TARGET) {
+        // The tree of the user does not move with it.
+        return true;
+    }
+    let (before, after) = (model.files_of(from), model.files_of(to));
+    let in_the_way =
+        |path: &String| !model.index.contains_key(path) && before.get(path) != after.get(path);
+    !state.users.dirty && !model.work.keys().any(in_the_way)
 }

@@ -19,6 +19,7 @@ use harness_core::{Command, Ledger, format};
 use super::{
     CrewFlaw,
     fate::{Doom, Moment},
+    flaw::missent,
     floor::{Floor, gone},
 };
 use crate::disk::{CrashKind, Trouble};
@@ -39,6 +40,7 @@ impl CrewCommit {
 
     fn apply(&self, command: &Command) -> Committing {
         let (pid, mut state) = (self.pid, self.floor.state());
+        let command = &missent(state.flaw, command);
         state.moment(pid, Moment::Effect).map_err(dead)?;
         state.story.tell(|| format!("   {pid} commit {command:?}"));
         state.follow_refs();

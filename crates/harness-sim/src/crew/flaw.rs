@@ -1,7 +1,8 @@
 //! Deliberate faults, to show that the checkers detect them.
 
 use harness_core::{
-    Epoch, Ledger, Task, TaskId, Timestamp,
+    Command, Epoch, Ledger, Task, TaskId, Timestamp,
+    command::Attempts,
     ledger::{Head, LandingEntry},
 };
 
@@ -33,6 +34,8 @@ pub enum CrewFlaw {
     KeepsAPlaceFree,
     /// The files that a task reserves are ignored.
     IgnoresReservations,
+    /// Nothing is reserved: others land in the files, and the conflict counts as an attempt.
+    ReservesNothing,
     /// A result is completed without having landed.
     SkipsSwap,
     /// The line about a completion is written twice.
@@ -51,10 +54,29 @@ impl CrewFlaw {
         match self {
             Self::KeepsAPlaceFree => add_place(&mut head),
             Self::IgnoresReservations => tasks.iter_mut().for_each(|task| task.conflicts.clear()),
+            Self::ReservesNothing => {
+                let claimed = tasks.iter_mut().filter(|task| task.claim().is_some());
+                claimed.for_each(|task| task.conflicts.clear());
+            }
             _ => return ledger,
         }
         Ledger::new(head, tasks).unwrap_or(ledger)
     }
+}
+
+/// Returns a command as workers with this fault send it.
+pub(super) fn missent(flaw: CrewFlaw, command: &Command) -> Command {
+    let mut command = command.clone();
+    match &mut command {
+        Command::Intend(intend) if flaw == CrewFlaw::ReservesNothing => intend.files.clear(),
+        Command::Fail(fail)
+            if flaw == CrewFlaw::ReservesNothing && fail.attempts == Attempts::None =>
+        {
+            fail.attempts = Attempts::One;
+        }
+        _ => {}
+    }
+    command
 }
 
 fn add_place(head: &mut Head) {

@@ -99,11 +99,26 @@ impl CrewRepository {
             done
         })
     }
+
+    /// Notes that nobody moves the main tree any more, if that is so.
+    fn move_is_over(&self) {
+        let mut state = self.floor.state();
+        if !state.git.main_is_locked() {
+            state.moving = None;
+        }
+    }
 }
 
 impl SharedRepository for CrewRepository {
     fn check(&self) -> Result<(), WorkspaceError> {
-        self.call(SharedRepository::check)
+        if self.flaw == CrewFlaw::LeavesTreeHalfMoved {
+            return Ok(());
+        }
+        self.call(|git| {
+            git.check()?;
+            self.move_is_over();
+            Ok(())
+        })
     }
 
     fn target(&self, wanted: Option<&str>) -> Result<String, WorkspaceError> {
@@ -248,16 +263,15 @@ impl SharedRepository for CrewRepository {
         }
         self.call(|git| {
             git.finish_main_tree(swap)?;
-            let mut state = self.floor.state();
-            if !state.git.main_is_locked() {
-                state.moving = None;
-            }
+            self.move_is_over();
             Ok(())
         })
     }
 
     fn take_in(&self, target: &str) -> Result<TakenIn, WorkspaceError> {
-        self.moving(|taken| *taken == TakenIn::Done, |git| git.take_in(target))
+        let taken = self.moving(|taken| *taken == TakenIn::Done, |git| git.take_in(target));
+        self.floor.state().story.tell(|| format!("      {} takes in: {taken:?}", self.pid));
+        taken
     }
 
     fn end_branch(

@@ -175,6 +175,15 @@ impl SimGit {
         self.model().others.pending.is_some()
     }
 
+    /// Locks the index of the main tree for a move of a process that is gone.
+    pub fn die_in_move(&self, swap: &harness::workspace::shared::Swap) {
+        let others = &mut self.model().others;
+        others.processes += 1;
+        let number = others.processes;
+        others.ended.insert(number);
+        others.pending = Some((number, swap.clone()));
+    }
+
     /// Forgets that a move of the main tree was cut short.
     pub fn forget_move(&self) {
         self.model().others.pending = None;

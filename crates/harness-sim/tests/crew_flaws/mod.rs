@@ -88,6 +88,11 @@ fn a_reservation_that_nobody_heeds() {
 }
 
 #[test]
+fn a_reservation_that_protects_nothing() {
+    must_be_caught(CrewFlaw::ReservesNothing, &["a_conflict_fails_nothing_for_good"]);
+}
+
+#[test]
 fn a_completion_of_what_has_not_landed() {
     must_be_caught(CrewFlaw::SkipsSwap, &["completed_means_landed"]);
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use harness::workspace::shared::SharedRepository;
+use harness::workspace::shared::{SharedRepository, Swap};
 use harness_core::{CommitId, Epoch, TaskId};
 use harness_sim::{
     conformance::{
@@ -47,6 +47,9 @@ impl SharedFixture for Simulated {
             message: made.message,
         });
         logged.collect()
+    }
+    fn die_in_move(&self, swap: &Swap) {
+        self.0.die_in_move(swap);
     }
     fn merge_in(&self, tree: &Path, commit: &CommitId) {
         self.0.at(tree).merge(commit).unwrap();

@@ -46,7 +46,7 @@ where
         let root = bench.tools.root.clone();
         protected = protected.holding(bench.tools.blocking(move || Ok(own_contents(&root))).await?);
     }
-    let ended = task.clone();
+    let (ended, held) = (task.clone(), holder.clone());
     let mut machine = Attempt::new(task.clone(), holder.clone(), bench.tools.lease_seconds, entry)
         .judged_by(bench.tools.judging.rules.clone());
     let mut landing = None;
@@ -61,11 +61,17 @@ where
         None => doing.drive(cx, &doing.ports(), machine).await?,
         Some(_) => doing.drive_fenced(cx, machine).await?,
     };
-    if outcome == AttemptEnd::Lost {
-        // What the attempt left is saved by now.
-        end_branch(bench, &ended).await?;
-    }
-    if matches!(outcome, AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. }) {
+    let over = match outcome {
+        AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => true,
+        // An attempt that changed nothing has given its claim back. Any other one is recovered.
+        AttemptEnd::Left(_) | AttemptEnd::Paused => !is_held(bench, &held)?,
+        AttemptEnd::Lost => {
+            // What the attempt left is saved by now.
+            end_branch(bench, &ended).await?;
+            false
+        }
+    };
+    if over {
         let epoch = ended.epoch.unwrap_or_default();
         end_branch(bench, &ended).await?;
         bench.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
@@ -73,8 +79,14 @@ where
     Ok(outcome)
 }
 
+/// Returns whether the claim is still open.
+fn is_held(bench: &Bench, holder: &Holder) -> Result<bool> {
+    let ledger = (bench.tools.ledger)()?;
+    Ok(ledger.task(&holder.task).is_some_and(|task| holder.holds(task)))
+}
+
 /// Deletes the branch of an attempt that has ended in a tree of its own.
-async fn end_branch(bench: &Bench, task: &Task) -> Result<()> {
+pub(super) async fn end_branch(bench: &Bench, task: &Task) -> Result<()> {
     let Some(place) = &bench.own else { return Ok(()) };
     let (id, epoch) = (task.id.clone(), task.epoch.unwrap_or_default());
     let ledger = (bench.tools.ledger)()?;

@@ -31,7 +31,7 @@ use harness::{
 
 use super::{
     Bench, OwnPlace, Team,
-    attempt::{attempt, set_settings_back},
+    attempt::{attempt, end_branch, set_settings_back},
     gate::gate,
     session::look,
     shared::LOOK,
@@ -205,10 +205,12 @@ async fn open<A>(branch: &Branch<A>, bench: &Bench, task: &Task) -> Result<Worke
         Ok(init) => init,
         Err(why) => return Ok(WorkerReport::NotOpened { why: described(&why) }),
     };
-    Ok(match initialized(branch, bench, init).await? {
-        true => WorkerReport::Opened,
-        false => WorkerReport::NotOpened { why: "harness-init.sh failed twice".to_owned() },
-    })
+    if initialized(branch, bench, init).await? {
+        return Ok(WorkerReport::Opened);
+    }
+    // The claim is given back, and no attempt follows that would end the branch.
+    end_branch(bench, task).await?;
+    Ok(WorkerReport::NotOpened { why: "harness-init.sh failed twice".to_owned() })
 }
 
 fn described(why: &WorkspaceError) -> String {

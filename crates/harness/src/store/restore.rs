@@ -111,7 +111,9 @@ impl FileStore {
         let backup = backup.and_then(|(bytes, _)| format::read_owned(bytes).ok());
         let backup =
             backup.map(|(ledger, document)| Candidate { ledger, document, from: Source::Backup });
-        let mut files: Vec<_> = [journal, backup].into_iter().flatten().collect();
+        // Of the same revision, the backup comes first: a person may have edited that version before
+        // harness replaced it, and the journal has it as harness wrote it.
+        let mut files: Vec<_> = [backup, journal].into_iter().flatten().collect();
         // A version that harness cannot recognize as its own is used only if there is no other.
         if memory.is_some() || files.iter().any(|file| self.wrote(&file.document)) {
             files.retain(|file| self.wrote(&file.document));

@@ -33,7 +33,8 @@ pub fn land_token(task: &TaskId) -> String {
 /// holds it. The lock is free after [`SharedRepository::close`] and when the value is dropped.
 pub trait SharedRepository: Send + Sync {
     /// Refuses a repository in which no worker can have a work tree, each time with a hint: one
-    /// without a commit, or with a branch `harness`, which forbids branches below that name.
+    /// without a commit, or with a branch `harness`, which forbids branches below that name. First it
+    /// brings a move of the main tree to an end that a process left which is gone.
     fn check(&self) -> Result<(), WorkspaceError>;
 
     /// Returns the branch on which results land: `wanted`, which is created at HEAD of the main tree

@@ -4,7 +4,7 @@ use super::{Attempt, AttemptEnd, Effect, State, Step};
 use crate::{
     Category, Command, CommitId, Receipt, Stop,
     check::{Baseline, Verdict},
-    command::{Note, Raise},
+    command::{Attempts, Note, Raise},
     flag::{self, Flag},
     line,
     machine::{
@@ -151,6 +151,15 @@ impl Attempt {
         self.land(Input::Begin)
     }
 
+    /// Fails an attempt that does not count. No intent is recorded, because nothing is decided: the
+    /// original work is kept beside the tree until the failure is durable, so that after a crash the
+    /// result is judged again.
+    fn spare(&mut self, category: Category, message: String) -> Step {
+        self.verdict = Some((category, message));
+        self.attempts = Attempts::None;
+        self.start(State::Undoing, Effect::Undo)
+    }
+
     /// Passes an input to the machine of the landing and translates its step.
     pub(super) fn land(&mut self, input: Input<LandReport>) -> Step {
         let Some(landing) = &mut self.landing else { return Next::Wait };
@@ -160,7 +169,12 @@ impl Attempt {
             Next::Wait => Next::Wait,
             Next::Cancel(cause) => Next::Cancel(cause),
             Next::Done(LandEnd::Landed { commit }) => Next::Done(AttemptEnd::Completed { commit }),
-            Next::Done(LandEnd::Refused { category, message }) => self.intend(category, message),
+            Next::Done(LandEnd::Refused { category, message, attempts: Attempts::None }) => {
+                self.spare(category, message)
+            }
+            Next::Done(LandEnd::Refused { category, message, .. }) => {
+                self.intend(category, message)
+            }
             Next::Done(LandEnd::Left(stop)) => Next::Done(AttemptEnd::Left(stop)),
             Next::Done(LandEnd::ClaimLost(refusal)) => self.refused_for_good(&refusal),
         }

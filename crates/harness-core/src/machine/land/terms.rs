@@ -2,7 +2,7 @@
 
 use crate::{
     Category, CommitId, Holder, Refusal, Stop, Task, TaskId, TreeId,
-    command::Evict,
+    command::{Attempts, Evict},
     ledger::LandingEntry,
     machine::judge::{self, Rules},
 };
@@ -172,6 +172,8 @@ pub enum LandEnd {
         category: Category,
         /// The message for the error log.
         message: String,
+        /// The number of attempts that it uses up.
+        attempts: Attempts,
     },
     /// The session must stop. The work can be recovered.
     Left(Stop),

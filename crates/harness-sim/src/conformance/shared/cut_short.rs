@@ -1,10 +1,13 @@
 //! A landing that was cut short while it moved the tree of the user.
 
+use harness::workspace::shared::Swap;
+use harness_core::CommitId;
+
 use super::{SharedFixture, head, is_clean, main_files, main_tree, result};
 
 /// Leaves the main tree as a crash in the middle of a landing does: one file is new, the index and
 /// another file are not.
-fn cut_short(f: &dyn SharedFixture) -> harness::workspace::shared::Swap {
+fn cut_short(f: &dyn SharedFixture) -> Swap {
     let shared = f.shared();
     let swap = result(f, &*shared, &[("a.txt", "changed"), ("b.txt", "changed"), ("c.txt", "c")]);
     f.write("a.txt", "changed");
@@ -33,6 +36,29 @@ pub fn a_landing_cut_short_after_the_swap_is_finished(f: &dyn SharedFixture) {
     assert_eq!(main_files(f), expected);
     assert_eq!(head(f), swap.to);
     assert!(f.workspace().status().unwrap().changed.is_empty());
+}
+
+/// Lets a process die in the middle of a landing, and another one look at the repository. The tree is
+/// then at `expected`, and its index is free.
+fn is_ended(f: &dyn SharedFixture, swap: &Swap, expected: &CommitId) {
+    f.die_in_move(swap);
+    f.shared().check().unwrap();
+    let mut expected = f.committed(expected);
+    expected.insert("notes.txt".to_owned(), "untracked".to_owned());
+    assert_eq!(main_files(f), expected);
+    assert!(f.workspace().status().unwrap().changed.is_empty());
+    f.stage("a.txt");
+}
+
+pub fn a_landing_of_a_dead_process_is_taken_back_before_anybody_works(f: &dyn SharedFixture) {
+    let swap = cut_short(f);
+    is_ended(f, &swap, &swap.from);
+}
+
+pub fn a_landing_of_a_dead_process_is_finished_before_anybody_works(f: &dyn SharedFixture) {
+    let swap = cut_short(f);
+    f.move_branch("main", &swap.to);
+    is_ended(f, &swap, &swap.to);
 }
 
 pub fn a_tree_that_the_user_changed_is_not_finished(f: &dyn SharedFixture) {

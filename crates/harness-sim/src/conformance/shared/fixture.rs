@@ -37,6 +37,8 @@ pub trait SharedFixture: Fixture {
     fn original_work(&self, task: &TaskId, epoch: Epoch) -> Option<CommitId>;
     /// Returns the commits of `to` that `from` does not have, newest first.
     fn log(&self, from: &CommitId, to: &CommitId) -> Vec<LoggedCommit>;
+    /// Locks the index of the main tree for this move, as a process does that dies after it.
+    fn die_in_move(&self, swap: &Swap);
     /// Merges a commit into HEAD of a work tree with a merge commit.
     fn merge_in(&self, tree: &Path, commit: &CommitId);
 }

@@ -88,6 +88,8 @@ macro_rules! for_each_shared_case {
             a_token_of_another_commit_is_not_voided,
             a_landing_cut_short_before_the_swap_is_taken_back,
             a_landing_cut_short_after_the_swap_is_finished,
+            a_landing_of_a_dead_process_is_taken_back_before_anybody_works,
+            a_landing_of_a_dead_process_is_finished_before_anybody_works,
             a_tree_that_the_user_changed_is_not_finished,
             a_clean_tree_needs_no_finish,
             a_tree_on_another_branch_is_not_finished,

@@ -1,8 +1,8 @@
 //! A real repository as a fixture with several work trees.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
-use harness::workspace::shared::{SharedRepository, land_token, work_ref};
+use harness::workspace::shared::{SharedRepository, Swap, land_token, work_ref};
 use harness_core::{CommitId, Epoch, TaskId};
 
 use super::{LoggedCommit, SharedFixture};
@@ -59,6 +59,16 @@ impl SharedFixture for Repository {
             message: show("%B", id),
         });
         logged.collect()
+    }
+
+    fn die_in_move(&self, swap: &Swap) {
+        let folder = self.root.join(".git/harness-landing-dead");
+        fs::create_dir(&folder).unwrap();
+        let planned = format!("{} {} refs/heads/{}\n", swap.from, swap.to, swap.target);
+        for (file, text) in [("alive", ""), ("twin", ""), ("move", planned.as_str())] {
+            fs::write(folder.join(file), text).unwrap();
+        }
+        fs::hard_link(folder.join("twin"), self.root.join(".git/index.lock")).unwrap();
     }
 
     fn merge_in(&self, tree: &Path, commit: &CommitId) {

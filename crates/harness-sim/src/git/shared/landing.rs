@@ -145,6 +145,11 @@ impl SimRepository {
         })
     }
 
+    /// Ends a move that a process left which is gone.
+    pub(super) fn end_stale_move(&self) -> Result<(), WorkspaceError> {
+        self.take_back().map(drop)
+    }
+
     pub(super) fn finish(&self, swap: &Swap) -> Result<(), WorkspaceError> {
         self.take_back()?;
         let cut_short = {

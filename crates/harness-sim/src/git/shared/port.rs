@@ -15,6 +15,7 @@ use super::SimRepository;
 
 impl SharedRepository for SimRepository {
     fn check(&self) -> Result<(), WorkspaceError> {
+        self.end_stale_move()?;
         let model = self.main.model();
         model.head_commit()?;
         if model.branches.contains_key("harness") {
