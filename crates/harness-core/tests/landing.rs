@@ -154,7 +154,7 @@ impl World {
         let holder = Holder { epoch: Some(claimed.epoch), ..self.workers[n].holder.clone() };
         let base = self.tip;
         if self.is_red(n, base) {
-            self.fail(&holder, Category::TestFail, "red on its own base");
+            self.fail(&holder, Category::TestFail, "red on its own base", Attempts::One);
             return self.begin(n);
         }
         let work = self.commit(Some(base), n);
@@ -409,6 +409,23 @@ impl World {
         }
     }
 
+    /// Lets only one worker go on, while the others are silent.
+    fn alone(&mut self, n: usize, until: impl Fn(&Self) -> bool) {
+        self.play(&Move::Silence);
+        self.play(&Move::Tick(n));
+        for _ in 0..200 {
+            if until(self) {
+                return;
+            }
+            self.go(n);
+        }
+        panic!("worker {n} stands still: {:?}", self.ledger.head().landing);
+    }
+
+    fn attempts(&self, n: usize) -> u32 {
+        self.ledger.task(&task(n)).unwrap().attempts
+    }
+
     fn open(&self) -> bool {
         self.ledger.tasks().any(harness_core::Task::unfinished)
     }
@@ -511,6 +528,26 @@ fn two_results_that_change_the_same_line_both_land() {
     let errors: Vec<_> = second.error_log.iter().map(ToString::to_string).collect();
     assert_eq!(errors, ["[TASK_EXEC] Conflict with main in a"]);
     assert!(second.conflicts.is_empty(), "a completed task reserves nothing");
+}
+
+#[test]
+fn a_conflict_in_a_reserved_file_does_not_count() {
+    let plan = || Plan { files: BTreeSet::from(["a"]), hates: None };
+    let mut world = World::new(vec![plan(), plan(), plan(), plan()]);
+    for lost in 1..=2 {
+        let rival = lost - 1;
+        world.alone(rival, |world| world.landed.contains(&rival));
+        world.alone(3, |world| world.attempts(3) as usize == lost);
+    }
+    let last = world.ledger.task(&task(3)).unwrap();
+    assert_eq!(line::reserved(last, world.now), ["a"], "this is its last attempt");
+    // Its lease ends, and another result lands in the file.
+    world.now = world.now.plus(1801);
+    world.alone(2, |world| world.landed.contains(&2));
+    let errors = |world: &World| world.ledger.task(&task(3)).unwrap().error_log.len();
+    world.alone(3, |world| errors(world) == 3);
+    assert_eq!(world.attempts(3), 2, "the conflict is not its fault");
+    world.alone(3, |world| world.landed.contains(&3));
 }
 
 #[test]

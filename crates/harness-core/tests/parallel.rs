@@ -534,6 +534,45 @@ fn a_task_on_its_last_attempt_reserves_the_files_of_its_conflict() {
 }
 
 #[test]
+fn what_a_task_reserved_for_its_last_attempt_stays_reserved() {
+    use harness_core::line;
+    let files = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let ledger = concurrent(
+        r#"[{"id":"a","title":"a","attempts":2,"max_attempts":3,"conflicts":["f"],
+             "validation":{"command":"true"}},
+            {"id":"b","title":"b","attempts":1,"max_attempts":3,"conflicts":["f"],
+             "validation":{"command":"true"}}]"#,
+    );
+    let (last, earlier) = (ledger.task(&id("a")).unwrap(), ledger.task(&id("b")).unwrap());
+    assert!(line::is_spared(last, &files(&["e", "f"])));
+    assert!(!line::is_spared(last, &files(&["e"])), "it had not reserved that file");
+    assert!(!line::is_spared(earlier, &files(&["f"])), "it had reserved nothing yet");
+    assert_eq!(line::conflicts_after(last, &files(&["e"])), ["e", "f"]);
+    assert_eq!(line::conflicts_after(last, &[]), ["f"], "its check may be repeated");
+    assert_eq!(line::conflicts_after(earlier, &files(&["e"])), ["e"]);
+}
+
+#[test]
+fn a_failure_that_does_not_count_leaves_the_attempts_as_they_are() {
+    let mut ledger = concurrent(
+        r#"[{"id":"a","title":"a","attempts":2,"max_attempts":3,
+             "validation":{"command":"true"}}]"#,
+    );
+    apply(&mut ledger, claim("x", "a")).unwrap();
+    let fail = Fail {
+        holder: holder("a", "x"),
+        category: harness_core::Category::TaskExec,
+        message: "Conflict with main in f".into(),
+        attempts: Attempts::None,
+        rolled_back_to: None,
+    };
+    let failed = apply(&mut ledger, Command::Fail(fail)).unwrap();
+    assert_eq!(failed, Reply::Failed { task: id("a"), retryable: true });
+    let task = ledger.task(&id("a")).unwrap();
+    assert_eq!((task.attempts, task.error_log.len()), (2, 1));
+}
+
+#[test]
 fn nothing_lands_in_a_reserved_file_after_the_claim_that_reserves_it() {
     let mut ledger = concurrent(
         r#"[{"id":"a","title":"a","attempts":2,"max_attempts":3,"conflicts":["f"],

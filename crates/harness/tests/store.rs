@@ -476,6 +476,20 @@ fn the_newest_of_what_is_left_is_restored() {
 }
 
 #[test]
+fn the_edit_of_a_person_is_restored_from_the_backup() {
+    let root = with_journal();
+    apply(&mut root.store(), 1, &[add("one")]);
+    root.edit(|json| json["tasks"][0]["title"] = "edited".into());
+    let before = fs::read(journal(&root)).unwrap();
+    apply(&mut root.store(), 2, &[add("two")]);
+    // The journal is as if it could not be written. The version in it is as old as that of the backup.
+    fs::write(journal(&root), before).unwrap();
+    root.write(LEDGER, "garbage");
+    apply(&mut root.store(), 3, &[add("three")]);
+    assert_eq!(titles(&mut root.store()), ["edited", "three"]);
+}
+
+#[test]
 fn a_journal_is_begun_anew_when_it_has_outgrown_its_snapshot() {
     let root = with_journal();
     let mut store = root.store();
