@@ -70,7 +70,7 @@ pub fn secret_in(ledger: &Ledger, secrets: &Redactor) -> Option<Refusal> {
 
 /// Does the same for one line.
 pub fn refused(what: &'static str, line: &str, secrets: &Redactor) -> Option<Refusal> {
-    secrets.find(line).map(|variable| Refusal::Secret { what, variable })
+    secrets.find(line).map(|variable| Refusal::Secret { what: what.into(), variable })
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
             Command::Note(warning),
         ];
         let applied = store.apply(SystemClock.now(), &commands).unwrap();
-        let refusal = Refusal::Secret { what: "the check", variable: "API_KEY".into() };
+        let refusal = Refusal::Secret { what: "the check".into(), variable: "API_KEY".into() };
         assert_eq!(applied.replies[0], Ok(Reply::Task(TaskId::parse("a").unwrap())));
         assert_eq!(applied.replies[1], Err(refusal.clone()));
         assert_eq!(applied.replies.len(), 4);
