@@ -152,6 +152,7 @@ operations! {
     CollectGarbage: "gc", "remove what is no longer needed";
     Revert: "revert", "take back what landed";
     Store: "store", "change the store";
+    Transact: "worker_transaction", "make transactions of a worker";
     Web: "web", "serve the web view";
     Notify: "notify", "send notifications";
     Shutdown: "shutdown", "shut the daemon down";
@@ -274,6 +275,7 @@ pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(),
             | O::CollectGarbage
             | O::Revert
             | O::Store
+            | O::Transact
             | O::Web
             | O::Notify
             | O::Shutdown

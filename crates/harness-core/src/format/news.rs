@@ -36,6 +36,19 @@ enum RowNews {
     Drop(TaskId),
 }
 
+impl PartialEq for LedgerNews {
+    fn eq(&self, other: &Self) -> bool {
+        self.whole == other.whole
+            && self.head.get() == other.head.get()
+            && self.rows.len() == other.rows.len()
+            && self.rows.iter().zip(&other.rows).all(|rows| match rows {
+                (RowNews::Put(one), RowNews::Put(other)) => one.get() == other.get(),
+                (RowNews::Drop(one), RowNews::Drop(other)) => one == other,
+                (RowNews::Put(_), RowNews::Drop(_)) | (RowNews::Drop(_), RowNews::Put(_)) => false,
+            })
+    }
+}
+
 impl LedgerNews {
     /// Returns the news that lead to `document` from the version before `touched` was changed.
     pub fn since(document: &Document, touched: &Touched) -> Self {
