@@ -5,6 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -13,6 +14,9 @@ use crate::host::{
     Server,
     socket::{self, Bound, Places},
 };
+
+/// The interval of checks whether the host is gone.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Whether this process is the host of its root, and the news that nobody is.
 #[derive(Debug, Clone, Default)]
@@ -66,15 +70,17 @@ impl HostSeat {
 
 /// Waits for the end of the host, and serves the root then.
 pub struct Succession {
-    seat: HostSeat,
+    /// `None` for a process that does not wait for it, because it is the host itself.
+    seat: Option<HostSeat>,
     root: PathBuf,
     places: Places,
     server: Option<Server>,
 }
 
 impl Succession {
-    /// Returns the succession of a worker whose store reports to `seat`.
-    pub fn new(seat: HostSeat, root: &Path, places: Places) -> Self {
+    /// Returns the succession of a worker whose store reports to `seat`; without one, it never
+    /// becomes the host.
+    pub fn new(seat: Option<HostSeat>, root: &Path, places: Places) -> Self {
         Self { seat, root: root.to_owned(), places, server: None }
     }
 
@@ -95,10 +101,18 @@ impl Succession {
         &mut self,
         mut serve: impl FnMut(Bound) -> io::Result<Server>,
     ) -> std::convert::Infallible {
+        let Some(seat) = self.seat.clone() else { return std::future::pending().await };
         loop {
-            self.seat.0.vacant.notified().await;
-            let (seat, root, places) = (self.seat.clone(), self.root.clone(), self.places.clone());
-            let taken = tokio::task::spawn_blocking(move || seat.take(&root, &places)).await;
+            if self.server.is_some() {
+                return std::future::pending().await;
+            }
+            tokio::select! {
+                () = seat.0.vacant.notified() => {}
+                // A worker whose agent is busy has nothing to ask for a long time.
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            let (taking, root, places) = (seat.clone(), self.root.clone(), self.places.clone());
+            let taken = tokio::task::spawn_blocking(move || taking.take(&root, &places)).await;
             let Ok(Some(bound)) = taken else { continue };
             match serve(bound) {
                 Ok(server) => self.server = Some(server),

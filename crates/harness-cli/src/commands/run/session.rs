@@ -184,10 +184,10 @@ impl Session<'_> {
             observers.add(Arc::new(crew.shared.changes.clone()));
             observers.add(daemon.clone());
         }
-        let seat = HostSeat::default();
-        let engine = match standing {
-            Standing::Host => project.engine_of(run, locking, hub, observers)?,
-            Standing::Beside => {
+        let seat = (standing == Standing::Beside).then(HostSeat::default);
+        let engine = match &seat {
+            None => project.engine_of(run, locking, hub, observers)?,
+            Some(seat) => {
                 let files = project.file_store(locking)?.hosting();
                 let (places, seat) = (self.places.clone(), seat.clone());
                 let store = HostStore::new(project.root(), places, files, seat);
