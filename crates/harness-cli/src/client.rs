@@ -302,6 +302,7 @@ fn tool_for(verb: Verb) -> Option<&'static str> {
         | Verb::Abort
         | Verb::Subscribe
         | Verb::May
+        | Verb::WorkerTransaction
         | Verb::Shutdown
         | Verb::Yield => None,
     }

@@ -22,17 +22,26 @@ pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<Way> {
     Ok(ask_to_yield(root.path(), places, ANSWER_WITHIN)?)
 }
 
+/// Whether a process is the host of its root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It writes the files, for others too.
+    Host,
+    /// Another process is the host.
+    Beside,
+}
+
 /// Binds a socket for a process that works beside others: that of the host, if there is none, or else
 /// one of its own.
-pub(crate) fn bind_beside_others(root: &StateRoot, places: &Places) -> Result<Bound> {
+pub(crate) fn bind_beside_others(root: &StateRoot, places: &Places) -> Result<(Bound, Standing)> {
     // A daemon that has given out tasks stays the host.
     if let Ok(Way::Free) = make_way(root, places) {
         match socket::bind(root.path(), places) {
             Err(SocketError::Running { .. } | SocketError::Taken { .. }) => {}
-            bound => return Ok(bound?),
+            bound => return Ok((bound?, Standing::Host)),
         }
     }
-    Ok(socket::bind_beside(root.path(), places)?)
+    Ok((socket::bind_beside(root.path(), places)?, Standing::Beside))
 }
 
 /// Binds the socket for a run, which already holds the lock. A daemon that was started in between

@@ -1,6 +1,8 @@
 //! Facts: things that happened. A fact is rendered as a log line and as a trajectory entry, and the
 //! library renders it as a hub event. None of these is derived from another.
 
+use serde::{Deserialize, Serialize};
+
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -11,7 +13,7 @@ use crate::{
 };
 
 /// Something that became true. It is durable before it is reported to anybody.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(
     missing_docs,
     reason = "the fields are named after what they are; `event` has their names on disk"
@@ -51,7 +53,7 @@ pub enum Fact {
 }
 
 /// A step of a result on its way to the target branch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LineStep {
     /// It joined the line.
     Joined,
@@ -82,7 +84,7 @@ impl LineStep {
 }
 
 /// An event of the objective of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectiveStep {
     /// The run began, or was taken up again.
     Started,
@@ -121,7 +123,7 @@ impl ObjectiveStep {
 }
 
 /// The origin of a restored ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
     /// `harness-tasks.json.bak`
     Backup,

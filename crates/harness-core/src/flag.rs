@@ -105,6 +105,13 @@ impl Serialize for Flag {
     }
 }
 
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(d)?;
+        Self::parse(&word).ok_or_else(|| serde::de::Error::custom("it is no flag"))
+    }
+}
+
 /// Reads a list of flags from a file. Words of a newer version are skipped.
 #[doc(hidden)]
 pub fn list<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Flag>, D::Error> {

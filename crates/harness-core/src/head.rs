@@ -1,6 +1,6 @@
 //! The head of the ledger: everything in it that is not a task.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{CommitId, Epoch, TaskId, Timestamp, WorkerId};
 
@@ -147,7 +147,7 @@ impl Default for SessionConfig {
 }
 
 /// The number of sessions that may work on the ledger at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConcurrencyMode {
     /// One session, which holds the lock for its whole life.
     Exclusive,
@@ -193,7 +193,7 @@ pub struct GateHold {
 pub const GATE_TIMEOUT_SECONDS: u64 = 600;
 
 /// The check at the end of a phase.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
     /// A line for `sh -c`.
     pub command: String,

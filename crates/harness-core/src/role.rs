@@ -2,12 +2,14 @@
 //! user of every other. The table refuses operations that weaken the judge or act in the name of
 //! the person, and allows those that only add.
 
+use serde::{Deserialize, Serialize};
+
 use std::fmt;
 
 use crate::{Epoch, TaskId};
 
 /// The role of a process in a state root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// The person, or a program that acts for the person.
     Operator,
@@ -37,7 +39,7 @@ impl fmt::Display for Role {
 }
 
 /// One attempt at a task.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attempt {
     /// The task of the attempt.
     pub task: TaskId,
@@ -60,7 +62,7 @@ impl fmt::Display for Attempt {
 }
 
 /// The process that asked for a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     /// The role of the process.
     pub role: Role,
@@ -90,7 +92,7 @@ impl fmt::Display for Author {
 macro_rules! operations {
     ($($name:ident: $word:literal, $phrase:literal;)+) => {
         /// The operations that a process can ask for.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "`phrase` says what each is")]
         pub enum Operation { $($name),+ }
 
@@ -150,6 +152,7 @@ operations! {
     CollectGarbage: "gc", "remove what is no longer needed";
     Revert: "revert", "take back what landed";
     Store: "store", "change the store";
+    Transact: "worker_transaction", "make transactions of a worker";
     Web: "web", "serve the web view";
     Notify: "notify", "send notifications";
     Shutdown: "shutdown", "shut the daemon down";
@@ -272,6 +275,7 @@ pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(),
             | O::CollectGarbage
             | O::Revert
             | O::Store
+            | O::Transact
             | O::Web
             | O::Notify
             | O::Shutdown

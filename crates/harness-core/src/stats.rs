@@ -1,11 +1,13 @@
 //! The numbers of a ledger.
 
+use serde::{Deserialize, Serialize};
+
 use std::{collections::HashSet, fmt};
 
 use crate::{TaskId, ledger::Ledger, task::Status};
 
 /// The number of tasks in each state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// All tasks.
     pub total: usize,

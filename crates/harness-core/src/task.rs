@@ -12,6 +12,8 @@ pub use priority::Priority;
 pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailure, TaskState};
 pub(crate) use title::problem_of_title;
 
+use serde::{Deserialize, Serialize};
+
 use indexmap::IndexMap;
 
 use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
@@ -269,7 +271,7 @@ impl Task {
 }
 
 /// The state of a task as one word of the ledger. [`Standing`](crate::Standing) is derived from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Status {
     /// No worker has claimed it.
     Pending,
@@ -348,7 +350,7 @@ pub struct Checkpoint {
 }
 
 /// The maker of a claim: a session of `harness run`, or a client that does its own git work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Via {
     /// A session of `harness run`.
     Run,
@@ -368,7 +370,7 @@ impl Via {
 
 /// The change to git that a claimed task is about to make. It is durable before git is touched.
 /// After that it is finished or voided, and never decided again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Intent {
     /// The work is to be undone, and the attempt is to fail.
     Rollback {

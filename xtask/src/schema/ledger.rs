@@ -50,6 +50,9 @@ const OF_THE_ROOT: &[(&str, &str)] = &[
     ("log_tail", "list of text"),
     ("log_at", "integer"),
     ("revision", "integer"),
+    ("transactions", "objects"),
+    ("transactions[].by", "text"),
+    ("transactions[].number", "integer"),
     ("seal", "text"),
 ];
 const OF_A_TASK: &[(&str, &str)] = &[

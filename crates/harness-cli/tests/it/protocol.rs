@@ -249,6 +249,7 @@ fn every_field_of_the_ledger_is_in_its_table_and_the_other_way_round() {
     ];
     let ledger = Ledger::new(full_head(), tasks).unwrap();
     let mut document = Document::new(&ledger);
+    document.record_transaction("x", 1);
     document.settle(&ledger, 1, Some(&harness_core::format::Key::new([0; 32])));
     let text = document.text();
     let written = paths(&serde_json::from_str(&text).unwrap());

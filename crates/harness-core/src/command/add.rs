@@ -1,10 +1,12 @@
 //! Adds a task at the end of the ledger.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Edit, Refusal, Reply, Row};
 use crate::{TaskId, fact::Fact, ledger::Ledger, role::Author, task::Task};
 
 /// Adds a task. Its fields are those of an edit of an empty task.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Add {
     /// The id; `None` for `task-NNN`, one above the highest.
     pub id: Option<TaskId>,

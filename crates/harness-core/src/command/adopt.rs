@@ -1,11 +1,13 @@
 //! Takes over a task that an interrupted session left, so that it can be recovered.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Claimed, Refusal, Reply, find};
 use crate::{TaskId, Timestamp, WorkerId, fact::Fact, lease, ledger::Ledger};
 
 /// Continues an attempt with the same epoch and the same base. The reply is the adopted task. The
 /// caller holds the lock of the dead session, or saw its lease run out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adopt {
     /// The task, which must be `in_progress`.
     pub task: TaskId,

@@ -1,5 +1,7 @@
 //! The result of a decision.
 
+use serde::{Deserialize, Serialize};
+
 use indexmap::IndexMap;
 
 use super::{Claimed, ImportedTasks};
@@ -25,7 +27,7 @@ pub struct Change {
 }
 
 /// The answer to a command that was not refused.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reply {
     /// The task that the command was about.
@@ -67,6 +69,7 @@ pub enum Reply {
     },
     Noted,
     /// The answer to a report of usage: the total that the budget of the run has paid.
+    #[serde(skip)]
     Spent(crate::agent::Usage),
 }
 

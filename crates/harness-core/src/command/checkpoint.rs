@@ -1,5 +1,7 @@
 //! Records the progress of a claim.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Holder, Refusal, Reply};
 use crate::{
     Timestamp, TreeId,
@@ -11,7 +13,7 @@ use crate::{
 
 /// Adds a checkpoint. It also renews the lease, because progress proves that the holder is alive.
 /// A checkpoint that is sent twice is stored once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddCheckpoint {
     /// The holder of the claim.
     pub holder: Holder,

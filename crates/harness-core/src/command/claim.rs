@@ -1,5 +1,7 @@
 //! Claims the next task for a worker.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Refusal, Reply, Row, parallel::count_claim, upkeep};
 use crate::{
     CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
@@ -12,7 +14,7 @@ use crate::{
 };
 
 /// Claims a task. A worker that already holds a task gets the same one again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The worker that asks.
     pub worker: WorkerId,
@@ -35,7 +37,7 @@ pub struct Claim {
 }
 
 /// The terms under which one of several workers claims. Its attempt has a branch of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParallelTerms {
     /// The limit of claims in one session, after which the next session begins; zero or less is no
     /// limit.
@@ -48,7 +50,7 @@ pub struct ParallelTerms {
 }
 
 /// The task that a claim takes. A caller that names one has prepared for it before the claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClaimChoice {
     /// The next one.
     Next,
@@ -82,7 +84,7 @@ impl ClaimChoice {
 }
 
 /// The starting point of the work. It is empty without git.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// HEAD at the claim, the target of a rollback.
     pub base: Option<CommitId>,
@@ -95,9 +97,10 @@ pub struct Place {
 }
 
 /// A task and the right to work on it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claimed {
     /// The task after the claim.
+    #[serde(with = "crate::format::task_json")]
     pub task: Task,
     /// The epoch of this claim, which [`Holder`](super::Holder) must name.
     pub epoch: Epoch,

@@ -1,5 +1,7 @@
 //! Completes a task. If the task has a check, the word of an agent is never enough.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Holder, Refusal, Reply, Row, find, landing};
 use crate::{
     CommitId, Timestamp,
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// Ends the attempt with a success.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Complete {
     /// The holder whose claim it ends.
     pub holder: Holder,
@@ -24,7 +26,7 @@ pub struct Complete {
 }
 
 /// The permission to complete a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Authority {
     /// Only the holder of the claim may complete the task.
     Holder,
@@ -33,7 +35,7 @@ pub enum Authority {
 }
 
 /// The evidence that the work is good.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Proof {
     /// The check passed. The command must equal the check of the task exactly: if the task got
     /// another check meanwhile, this proves nothing.
@@ -46,7 +48,7 @@ pub enum Proof {
 }
 
 /// The rule for a worker's report on a task without a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unchecked {
     /// The report is enough. The log gets a warning.
     Allowed,

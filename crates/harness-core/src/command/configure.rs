@@ -1,5 +1,7 @@
 //! The settings of sessions that people change: `session_config` of the ledger.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Refusal, Reply, SetMode};
 use crate::{
     fact::Fact,
@@ -11,7 +13,7 @@ use crate::{
 const LIMIT_MAX: i64 = 1_000_000;
 
 /// A key of `session_config`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionKey {
     /// Whether one session works at a time, or several.
     ConcurrencyMode,
@@ -78,7 +80,7 @@ impl SessionKey {
 }
 
 /// Sets one key of `session_config`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigureSession {
     /// The key.
     pub key: SessionKey,

@@ -1,5 +1,7 @@
 //! New values for the fields of a task that people set.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Refusal, Reply, Row, find};
 use crate::{
     TaskId,
@@ -12,7 +14,7 @@ use crate::{
 };
 
 /// Sets fields of a task. `None` leaves a field unchanged. An empty text clears an optional field.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
     /// The task to edit.
     pub task: TaskId,

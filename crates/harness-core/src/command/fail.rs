@@ -1,5 +1,7 @@
 //! Fails an attempt. Only this command counts a failed attempt.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Holder, Refusal, Reply, Row, landing};
 use crate::{
     Category, CommitId, Timestamp,
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// Ends the attempt with a failure, after the git work. A failure that is sent twice is stored once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fail {
     /// The holder whose claim it ends.
     pub holder: Holder,
@@ -24,7 +26,7 @@ pub struct Fail {
 }
 
 /// The number of attempts that a failure uses up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Attempts {
     /// None is used up, because the task lost to a conflict in a file that it had reserved.
     None,

@@ -1,5 +1,7 @@
 //! Records that the gate of a phase passed, and which of several workers tries it.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Refusal, Reply};
 use crate::{
     Timestamp, WorkerId,
@@ -12,7 +14,7 @@ const HOLD_SECONDS: u64 = 60;
 
 /// Takes the gate of a phase for one of several workers, or gives it back. A worker that has it
 /// renews it in the same way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldGate {
     /// The name of the phase.
     pub phase: String,
@@ -23,7 +25,7 @@ pub struct HoldGate {
 }
 
 /// What a worker does with the gate of a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hold {
     /// It takes or renews it.
     Take,
@@ -52,7 +54,7 @@ impl HoldGate {
 }
 
 /// Records that a phase passed: its check passed, and a person agreed if one is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassGate {
     /// The name of the phase.
     pub phase: String,

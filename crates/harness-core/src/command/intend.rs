@@ -1,11 +1,13 @@
 //! Makes the intent of a change to git durable before git is touched.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Holder, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, ledger::Ledger, line, task::Intent};
 
 /// Records an intent. From now on, only this intent can finish the attempt. A repetition is
 /// accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intend {
     /// The holder of the claim.
     pub holder: Holder,
@@ -18,7 +20,7 @@ pub struct Intend {
 }
 
 /// Withdraws an intent to land that did not happen. A rollback is never withdrawn.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoidIntent {
     /// The holder of the claim.
     pub holder: Holder,

@@ -1,6 +1,8 @@
 //! The line in which results wait to become part of the target branch. Each step of an entry is one
 //! small change of the head.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Holder, Refusal, Reply};
 use crate::{
     CommitId, Epoch, TaskId, Timestamp,
@@ -10,7 +12,7 @@ use crate::{
 };
 
 /// A step of the entry of a claim in the line. Entries without a sign of life are dropped on the way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Landing {
     /// The holder of the claim whose result it is.
     pub holder: Holder,
@@ -21,7 +23,7 @@ pub struct Landing {
 }
 
 /// A step of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LandingStep {
     /// It joins the end of the line. An entry that is there keeps its place.
     Join,
@@ -49,7 +51,7 @@ pub enum LandingStep {
 }
 
 /// Removes the entry of a worker that is surely dead.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evict {
     /// The task of the entry.
     pub task: TaskId,

@@ -3,6 +3,7 @@
 
 mod add;
 mod adopt;
+mod again;
 mod change;
 mod checkpoint;
 mod claim;
@@ -33,6 +34,8 @@ mod upkeep;
 
 pub use add::Add;
 pub use adopt::Adopt;
+#[doc(hidden)]
+pub use again::answer_again;
 pub use change::{Change, Reply};
 pub use checkpoint::AddCheckpoint;
 pub use claim::{Claim, ClaimChoice, Claimed, ParallelTerms, Place};
@@ -62,6 +65,8 @@ pub use texts::{GATE, Text};
 
 pub use crate::ledger::Row;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Epoch, TaskId, Timestamp, WorkerId,
     ledger::Ledger,
@@ -71,12 +76,14 @@ use crate::{
 
 /// A request to change a ledger. [`decide`] decides it and a store makes the result durable. There
 /// is no other way to change a task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each says what it does at its struct")]
 pub enum Command {
     Add(Add),
     Edit(Edit),
     Remove(Remove),
+    /// It has no form for another process: a plan is sent as its text.
+    #[serde(skip)]
     Import(Import),
     /// Removes all tasks. The store archives the ledger first.
     Reset,
@@ -114,6 +121,7 @@ pub enum Command {
     /// Records that a person has looked at the alerts of the head.
     Acknowledge,
     /// A command about a run. A store of runs decides it; a ledger refuses it.
+    #[serde(skip)]
     Run(Box<OfRun>),
 }
 
@@ -160,7 +168,7 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
 }
 
 /// The claim that a caller refers to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The task.
     pub task: TaskId,

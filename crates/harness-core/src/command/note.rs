@@ -1,5 +1,7 @@
 //! Adds a line to the log without changing a task.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Reply};
 use crate::{
     Category, RunId, TaskId,
@@ -8,7 +10,7 @@ use crate::{
 };
 
 /// A line for the log. It is never refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
     /// The init script ran.
     HealthCheck {

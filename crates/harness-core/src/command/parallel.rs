@@ -1,6 +1,8 @@
 //! Commands of a ledger on which several workers work: its mode, its target branch, and the claim of a
 //! worker that is gone.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Claimed, ParallelTerms, Place, Refusal, Reply, Row, find};
 use crate::{
     Epoch, TaskId, Timestamp, WorkerId,
@@ -12,21 +14,21 @@ use crate::{
 };
 
 /// Sets the number of sessions that may work at the same time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetMode {
     /// The mode.
     pub mode: ConcurrencyMode,
 }
 
 /// Sets the branch on which results land. While a claim is open, the branch of that claim stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetTarget {
     /// The branch.
     pub branch: String,
 }
 
 /// Lets results land on another branch, because the tree of the user must not be touched; or ends that.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Divert {
     /// The other branch; `None` to land on the target again.
     pub to: Option<String>,
@@ -35,7 +37,7 @@ pub struct Divert {
 }
 
 /// Takes the task of a worker that is gone, under a new epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakeOver {
     /// The task.
     pub task: TaskId,
@@ -52,7 +54,7 @@ pub struct TakeOver {
 }
 
 /// How it is known that a worker is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gone {
     /// Its lease ran out.
     LeaseRanOut,

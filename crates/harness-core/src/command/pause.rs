@@ -1,17 +1,19 @@
 //! Stops and starts claiming, for all workers of a ledger.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Reply};
 use crate::{Timestamp, fact::Fact, ledger::Ledger, role::Author};
 
 /// Stops claiming. Attempts that have begun go on to their end.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
     /// The process that asked for it, if it is known. The log names it.
     pub by: Option<Author>,
 }
 
 /// Starts claiming again.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
     /// The process that asked for it, if it is known. The log names it.
     pub by: Option<Author>,

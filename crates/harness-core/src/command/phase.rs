@@ -1,5 +1,7 @@
 //! Phases that people set: a stage of the work, its gate, and its place among the others.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Refusal, Reply};
 use crate::{
     TaskId,
@@ -10,7 +12,7 @@ use crate::{
 };
 
 /// Adds a phase, or changes the one of this name. `None` leaves a part unchanged.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditPhase {
     /// The name of the phase.
     pub name: String,
@@ -27,7 +29,7 @@ pub struct EditPhase {
 }
 
 /// Removes a phase that has no tasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovePhase {
     /// The name of the phase.
     pub name: String,

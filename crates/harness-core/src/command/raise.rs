@@ -1,5 +1,7 @@
 //! Flags an attempt, or the ledger as a whole, as something that a person should look at.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Reply, Row};
 use crate::{
     Flag, TaskId, Timestamp,
@@ -11,7 +13,7 @@ use crate::{
 
 /// Puts a flag on the attempt in progress and a warning into the log. It is never refused: if the
 /// task was removed or ended meanwhile, the warning remains.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raise {
     /// The task; `None` if it concerns the whole ledger.
     pub task: Option<TaskId>,

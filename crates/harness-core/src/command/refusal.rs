@@ -1,5 +1,9 @@
 //! The reasons for refusing a command.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 use super::Code;
 use crate::{
     RunId, TaskId, Timestamp, WorkerId,
@@ -9,7 +13,7 @@ use crate::{
 
 /// The reason why a command changes nothing. The message of each variant explains it. Some of these
 /// texts are part of the wire protocol.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Refusal {
     #[error("Task {task} not found")]
@@ -65,7 +69,7 @@ pub enum Refusal {
     #[error(
         "{what} contains the value of {variable}, which must not be stored: write \"${variable}\" instead"
     )]
-    Secret { what: &'static str, variable: String },
+    Secret { what: Cow<'static, str>, variable: String },
     #[error("only the operator may {operation}")]
     OnlyOperator { operation: Operation },
     #[error("there is no phase {phase:?}")]

@@ -1,10 +1,12 @@
 //! Returns a claimed task to pending without counting an attempt.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Holder, Refusal, Reply, find, landing};
 use crate::{TaskId, fact::Fact, ledger::Ledger, task::TaskState};
 
 /// Ends a claim without an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
     /// The task to release.
     pub task: TaskId,

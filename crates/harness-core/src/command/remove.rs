@@ -1,5 +1,7 @@
 //! Removes a task from the ledger.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Refusal, Reply, Row, find};
 use crate::{
     TaskId, WorkerId,
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// Removes a task. It is refused while a worker holds the task or another task needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remove {
     /// The task to remove.
     pub task: TaskId,

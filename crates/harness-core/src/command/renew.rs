@@ -1,10 +1,12 @@
 //! Renews a claim.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Holder, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, lease, ledger::Ledger};
 
 /// Extends the lease of a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renew {
     /// The holder of the claim.
     pub holder: Holder,

@@ -1,5 +1,7 @@
 //! Sets completed tasks back to pending, because what landed for them was taken back.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::BTreeSet;
 
 use super::{Change, Refusal, Reply, change::Draft, find};
@@ -12,7 +14,7 @@ use crate::{
 
 /// Sets completed tasks back to pending. A task that is pending already stays as it is, so that the
 /// command can be repeated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reopen {
     /// The tasks.
     pub tasks: Vec<TaskId>,

@@ -1,6 +1,8 @@
 //! Gives a failed task a new set of attempts. Tasks that failed because of it return to their
 //! earlier state.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use super::{Change, Refusal, Reply, change::Draft, find};
@@ -12,7 +14,7 @@ use crate::{
 };
 
 /// Retries a failed task because a person asked for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
     /// The failed task.
     pub task: TaskId,

@@ -1,10 +1,12 @@
 //! The start and the end of a session over the ledger.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Change, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, ledger::Ledger, stats::Stats};
 
 /// Starts a session. It is refused when `max_sessions` is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeginSession {
     /// The process id, for the log.
     pub pid: u32,
@@ -13,7 +15,7 @@ pub struct BeginSession {
 }
 
 /// Ends a session and writes the numbers of the ledger to the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndSession {
     /// The process id, for the log.
     pub pid: u32,

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
@@ -26,6 +27,19 @@ const BLOCK: usize = 128;
 const REVISION: &str = "revision";
 /// The field of the root object that contains the seal. The seal does not cover itself.
 const SEAL: &str = "seal";
+
+/// The field of the root object with the last transaction of each worker process that wrote through
+/// a host.
+const TRANSACTIONS: &str = "transactions";
+/// The number of processes whose last transactions are kept.
+const KEPT_TRANSACTIONS: usize = 64;
+
+/// The last transaction of a worker process.
+#[derive(Serialize, Deserialize)]
+struct MadeTransaction {
+    by: String,
+    number: u64,
+}
 
 /// The text of a ledger, task by task. A write changes only the text of changed tasks and keeps
 /// unknown fields.
@@ -106,6 +120,27 @@ impl Document {
     /// Sets the revision, to continue the count of another ledger.
     pub fn count_from(&mut self, revision: u64) {
         self.fields.put(REVISION, revision);
+    }
+
+    /// Returns the number of the last transaction that the process `by` made; 0 for none.
+    pub fn transaction_of(&self, by: &str) -> u64 {
+        let known = self.transactions();
+        known.iter().find(|made| made.by == by).map_or(0, |made| made.number)
+    }
+
+    /// Records the transaction `number` of the process `by` as part of this version. The processes
+    /// that have made none for longest are forgotten.
+    pub fn record_transaction(&mut self, by: &str, number: u64) {
+        let mut known = self.transactions();
+        known.retain(|made| made.by != by);
+        known.push(MadeTransaction { by: by.to_owned(), number });
+        let old = known.len().saturating_sub(KEPT_TRANSACTIONS);
+        known.drain(..old);
+        self.fields.ours(TRANSACTIONS, Some(known));
+    }
+
+    fn transactions(&self) -> Vec<MadeTransaction> {
+        self.fields.read(TRANSACTIONS).unwrap_or_default()
     }
 
     /// Brings the text into the form that a write of `ledger` as version `revision` leaves. It is

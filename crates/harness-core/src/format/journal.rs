@@ -56,9 +56,24 @@ impl Touched {
         }));
     }
 
+    /// Adds what a later transaction touched.
+    pub fn extend(&mut self, later: &Self) {
+        self.0.extend(later.0.iter().cloned());
+    }
+
+    /// Returns the number of touches.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether nothing was touched.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the rows that lead from the previous version to `document`. A task that was put
     /// several times appears once, at its first put since it was last dropped.
-    fn rows<'a>(&'a self, document: &'a Document) -> Vec<WrittenRow<'a>> {
+    pub(super) fn rows<'a>(&'a self, document: &'a Document) -> Vec<WrittenRow<'a>> {
         let mut seen: IndexMap<&TaskId, ()> = IndexMap::new();
         let mut rows = Vec::with_capacity(self.0.len());
         for touch in &self.0 {
@@ -85,7 +100,7 @@ impl Touched {
 
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum WrittenRow<'a> {
+pub(super) enum WrittenRow<'a> {
     Put(Box<RawValue>),
     Drop(&'a TaskId),
 }

@@ -12,17 +12,21 @@ mod error_text;
 mod glance;
 #[doc(hidden)]
 pub mod journal;
+mod news;
 mod object;
 mod patch;
 mod pretty;
 mod read;
 mod row_text;
 mod state;
+pub(crate) mod task_json;
 
 #[doc(hidden)]
 pub use document::Document;
 #[doc(hidden)]
 pub use glance::{ClaimGlance, Glance, TaskGlance, glance};
+#[doc(hidden)]
+pub use news::LedgerNews;
 pub use read::{FormatError, read, read_ledger};
 #[doc(hidden)]
 pub use read::{Unreadable, read_owned};

@@ -201,7 +201,7 @@ fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn head(fields: &Object) -> Result<Head, FormatError> {
+pub(super) fn head(fields: &Object) -> Result<Head, FormatError> {
     version(fields)?;
     let json = fields.json();
     let mut json = serde_json::Deserializer::from_str(&json);

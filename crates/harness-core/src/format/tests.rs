@@ -376,3 +376,17 @@ fn a_file_of_ours_that_was_only_respaced_between_its_tasks_keeps_its_seal_and_ge
     assert_eq!(document.seal(&key), Seal::Fits);
     assert_eq!(document.render(&ledger), ours);
 }
+
+#[test]
+fn the_last_transaction_of_each_process_is_part_of_the_file() {
+    let ledger = Ledger::new(Head::new(Timestamp::from_seconds(0)), Vec::new()).unwrap();
+    let mut document = Document::new(&ledger);
+    for n in 0..100 {
+        document.record_transaction(&format!("p{n}"), 1);
+    }
+    document.record_transaction("p40", 7);
+    document.settle(&ledger, 1, None);
+    let (_, again) = read(document.text().as_bytes()).unwrap();
+    let last = |by: &str| again.transaction_of(by);
+    assert_eq!((last("p40"), last("p99"), last("p0"), last("x")), (7, 1, 0, 0));
+}

@@ -118,6 +118,8 @@ pub struct Land {
     /// The branch and its commit at the last look.
     branch: LandingBranch,
     lost_swaps: u32,
+    /// `true` if the last swap was lost, and counted.
+    counted_swap: bool,
     /// `true` while a renewal is on its way to the store, beside the effect.
     aside: bool,
     interrupts: u32,
@@ -142,6 +144,7 @@ impl Land {
             judging: None,
             branch,
             lost_swaps: 0,
+            counted_swap: false,
             aside: false,
             interrupts: 0,
             lost: None,
@@ -184,6 +187,7 @@ impl Land {
         held_back: Option<TaskId>,
         dead: Option<Evict>,
     ) -> Step {
+        let overtaken = self.is_overtaken(&branch);
         self.branch = branch;
         if self.interrupts > 0 {
             return self.leave(Leaving::Stop(Stop::interrupted()));
@@ -197,6 +201,7 @@ impl Land {
             Turn::Out if held_back.is_some() => self.wait(),
             Turn::Out => self.join(),
             Turn::Wait => self.wait(),
+            Turn::Prepare { .. } if overtaken => self.overtaken(),
             Turn::Prepare { onto, below } => self.rebase(onto, below),
             // The entry is of an earlier machine of the same claim.
             Turn::Judge { .. } | Turn::Land | Turn::Refused if self.prepared.is_none() => {

@@ -7,22 +7,17 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{WorkerId, command::Code};
+use harness_core::WorkerId;
 
 use super::{Caller, Client, ClientError, Connection, Hosts, may_be_repeated};
 use crate::{
     host::socket,
-    protocol::{Answer, Request, Verb},
+    protocol::{Answer, Request},
     store::{Presence, RegisteredWorker, Registry},
 };
 
 /// The time within which a process beside the host must answer. One that is frozen is left out.
 const WITHIN: Duration = Duration::from_secs(5);
-
-/// Returns whether a request is for the agents of all processes.
-pub(super) const fn is_for_everyone(verb: Verb) -> bool {
-    matches!(verb, Verb::Questions | Verb::Reply | Verb::Send | Verb::Kick | Verb::Abort)
-}
 
 /// Returns the workers of processes with a socket of their own, beside that of the host.
 fn workers_beside(root: &Path, host: Option<&Path>) -> impl Iterator<Item = (WorkerId, PathBuf)> {
@@ -87,37 +82,18 @@ fn both(
     other: Result<Answer, ClientError>,
 ) -> Result<Answer, ClientError> {
     match (one, other) {
-        (Ok(one), Ok(other)) => Ok(joined(one, other)),
+        (Ok(one), Ok(other)) => Ok(one.joined(other)),
         (Ok(answer), Err(_)) | (Err(_), Ok(answer)) => Ok(answer),
-        (Err(one), Err(other)) => Err(if is_not_for(&one) { other } else { one }),
+        (Err(ClientError::Refused(one)), Err(other)) if one.is_not_for() => Err(other),
+        (Err(one), Err(_)) => Err(one),
     }
-}
-
-fn joined(one: Answer, other: Answer) -> Answer {
-    match (one, other) {
-        (Answer::Questions(mut all), Answer::Questions(more)) => {
-            all.extend(more);
-            Answer::Questions(all)
-        }
-        (Answer::Sent { received: one }, Answer::Sent { received: other }) => {
-            let sum = one.zip(other).map(|(one, other)| one + other);
-            Answer::Sent { received: sum.or(one).or(other) }
-        }
-        (Answer::Woken { woken: one }, Answer::Woken { woken: other }) => {
-            Answer::Woken { woken: one + other }
-        }
-        (one, _) => one,
-    }
-}
-
-/// Returns whether a process refused because it does not have what the request is about.
-fn is_not_for(why: &ClientError) -> bool {
-    matches!(why, ClientError::Refused(why) if matches!(why.code, Code::NotFound | Code::NoRun))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use harness_core::command::Code;
 
     use super::*;
     use crate::protocol::Refused;

@@ -106,6 +106,7 @@ impl<C: Caller> Client<C> {
             | Request::Abort { .. }
             | Request::Subscribe(_)
             | Request::May { .. }
+            | Request::WorkerTransaction(_)
             | Request::Shutdown
             | Request::Yield => {
                 return Err(ClientError::Nobody { root: self.root.clone() });

@@ -11,9 +11,11 @@ mod error;
 mod events;
 mod everyone;
 mod files;
+mod host_store;
 mod operations;
 mod options;
 mod spawn;
+mod succession;
 
 use std::{
     borrow::Cow,
@@ -30,16 +32,20 @@ pub use connection::{ANSWER_WITHIN, Connection, Reach};
 pub use error::ClientError;
 pub use events::{EventLine, EventLines};
 #[doc(hidden)]
+pub use host_store::HostStore;
+#[doc(hidden)]
 pub use operations::open_questions;
 pub use options::{Caller, ClientOptions, FileAccess, Hosts, Launch, PlainCaller};
 pub use spawn::StartError;
 #[doc(hidden)]
 pub use spawn::{Way, make_way};
+#[doc(hidden)]
+pub use succession::{HostSeat, Succession};
 
 use crate::{
     host::socket,
     process::Redactor,
-    protocol::{Answer, Call, PlanText, Request, Verb, hide},
+    protocol::{Answer, Call, PASSED_ON, PlanText, Request, Verb, hide},
     store::{
         disk::{Disk as _, RealDisk},
         read_text, redacted,
@@ -105,7 +111,7 @@ impl<C: Caller> Client<C> {
 
     /// Sends `request` to the host, or performs it on the files if none can be asked.
     pub fn ask(&mut self, request: Request) -> Result<Answer, ClientError> {
-        if everyone::is_for_everyone(request.verb()) {
+        if request.verb().is_for_everyone() {
             return self.ask_everyone(request);
         }
         match self.ask_host(&request) {
@@ -242,6 +248,10 @@ impl<C: Caller> Client<C> {
         let mut line = Value::Object(Call::line(request, &self.root, self.options.speaks_as));
         if request.verb() != Verb::Ping {
             hide(&mut line, self.secrets());
+        }
+        if request.verb().is_for_everyone() {
+            // This client asks the other processes itself.
+            line[PASSED_ON] = true.into();
         }
         line
     }

@@ -17,6 +17,7 @@ use harness::{
         machine::worker::{Abandoned, Others},
         run::StopReason,
         select::Applicant,
+        stop::StopDetail,
         task::Via,
     },
     store::Changes,
@@ -96,6 +97,14 @@ impl SharedWork {
                 branch.stop(StoppedBy::Budget);
                 return std::future::pending().await;
             }
+        }
+    }
+
+    /// Returns why the gate of a phase did not pass for a worker of this process.
+    pub(super) fn closed_gate(&self, of: &str) -> Option<String> {
+        match self.stopped()?.detail {
+            StopDetail::Gate { phase, why } if phase == of => Some(why),
+            _ => None,
         }
     }
 

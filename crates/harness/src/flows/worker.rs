@@ -6,10 +6,11 @@ use harness::{
     Branch, Error, Result,
     agent::Prompt,
     core::{
-        Command, Task, TaskId, WorkerId,
+        Command, Stop, Task, TaskId, Timestamp, WorkerId,
         agent::End,
         check::Verdict,
         command::{Note, Place},
+        ledger::Phase,
         line,
         machine::{
             gate::{GateEnd, Waiting},
@@ -20,7 +21,9 @@ use harness::{
                 WorkerStop, WorkerTerms,
             },
         },
+        run::StopReason,
         select::Applicant,
+        stop::StopDetail,
         task::Intent,
     },
     workspace::{
@@ -65,17 +68,7 @@ where
     match effect {
         WorkerEffect::Peek { scope, labels } => peek(&bench, &scope, &labels).await,
         WorkerEffect::Gate { phase, until } => {
-            let bench = match at_tip(&bench).await? {
-                Ok(bench) => bench,
-                Err(why) => {
-                    let output = String::new();
-                    return Ok(WorkerReport::Gated(GateEnd::Closed { why, output }));
-                }
-            };
-            let loops = &bench.tools.loops;
-            let waiting = Waiting { run: loops.run.clone(), by: loops.by.clone() };
-            let end = gate(&branch, &bench, phase, Some(waiting), until).await?;
-            Ok(WorkerReport::Gated(end))
+            try_gate(&branch, &bench, phase, until).await.map(WorkerReport::Gated)
         }
         WorkerEffect::Base { task } => match &bench.own {
             None => base(&bench, task).await.map(WorkerReport::Based),
@@ -107,6 +100,36 @@ where
             Ok(WorkerReport::Transplanted(brought))
         }
     }
+}
+
+/// Tries the gate of a phase, where several workers work at the tip of the target.
+async fn try_gate<A>(
+    branch: &Branch<Team<A>>,
+    bench: &Bench,
+    phase: Phase,
+    until: Option<Timestamp>,
+) -> Result<GateEnd>
+where
+    A: harness::Agent<Input = Prompt, Output = End>,
+{
+    let (name, shared) = (phase.name.clone(), bench.own.as_ref().map(|place| &place.shared));
+    if let Some(why) = shared.and_then(|shared| shared.closed_gate(&name)) {
+        // Another worker of this process tried it just now.
+        return Ok(GateEnd::Closed { why, output: String::new() });
+    }
+    let bench = match at_tip(bench).await? {
+        Ok(bench) => bench,
+        Err(why) => return Ok(GateEnd::Closed { why, output: String::new() }),
+    };
+    let loops = &bench.tools.loops;
+    let waiting = Waiting { run: loops.run.clone(), by: loops.by.clone() };
+    let end = gate(branch, &bench, phase, Some(waiting), until).await?;
+    if let (GateEnd::Closed { why, .. }, Some(shared)) = (&end, shared) {
+        // The others stop before one of them could take the gate that this worker gives back.
+        let detail = StopDetail::Gate { phase: name, why: why.clone() };
+        shared.stop(&Stop { detail, ..Stop::because(StopReason::Gate) });
+    }
+    Ok(end)
 }
 
 fn own(bench: &Bench) -> Result<&OwnPlace> {

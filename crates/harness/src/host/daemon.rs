@@ -92,6 +92,8 @@ pub struct Daemon {
     /// `true` if no more tasks are given out.
     closing: AtomicBool,
     changed: watch::Sender<()>,
+    /// `true` if something already waits for the ends of leases.
+    watching: AtomicBool,
     /// The rules of the claims that this daemon made.
     claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
@@ -129,6 +131,7 @@ impl Daemon {
             leaving: CancellationToken::new(),
             closing: AtomicBool::new(false),
             changed: watch::Sender::new(()),
+            watching: AtomicBool::new(false),
             claimed: Mutex::default(),
             checking: Mutex::default(),
             vigil: Vigil::default(),
@@ -157,6 +160,18 @@ impl Daemon {
     /// Returns the tasks that workers hold from it.
     pub(super) fn given(&self) -> BTreeSet<TaskId> {
         self.vigil.tasks()
+    }
+
+    /// Ends the leases that it gave out when they are over, until it leaves. It does so once, however
+    /// many sockets it serves.
+    pub(super) async fn watch_leases(&self) {
+        if self.watching.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        tokio::select! {
+            () = self.vigil.keep(|| _ = self.changed.send_replace(())) => {}
+            () = self.leaving.cancelled() => {}
+        }
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -239,6 +254,10 @@ impl Observer for Daemon {
         if !transaction.facts.iter().all(of_holders) {
             self.changed.send_replace(());
         }
+    }
+
+    fn relayed(&self, transaction: &Transaction<'_>) {
+        self.committed(transaction);
     }
 }
 

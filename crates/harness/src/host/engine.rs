@@ -32,18 +32,24 @@ pub struct Service {
 
 impl Engine<Writer> {
     /// Serves the root while `run` works in it, until [`Server::end`]. It runs inside a tokio
-    /// runtime, which also ends processes that agents left behind.
+    /// runtime, which also ends processes that agents left behind. A run that works beside others
+    /// has a daemon, which gives tasks to workers and is one of its observers.
     pub fn serve_beside(
         &self,
         bound: Bound,
         service: Service,
         workspace: Arc<dyn Workspace>,
         run: &ActiveRun,
+        daemon: Option<&Arc<Daemon>>,
     ) -> io::Result<Server> {
         let every = Duration::from_secs((service.lease_seconds / 3).clamp(1, SWEEP_SECONDS_MAX));
         let left = Home::of(self.root()).processes();
-        let host = self.host(service, Duty::Run, Some(workspace));
+        let duty = daemon.map_or(Duty::Run, |daemon| Duty::Shared(Arc::clone(daemon)));
+        let host = self.host(service, duty, Some(workspace));
         let server = serve(bound, Host { budget: run.budget(), ..host })?;
+        if let Some(daemon) = daemon.cloned() {
+            tokio::spawn(async move { daemon.watch_leases().await });
+        }
         tokio::spawn(leftovers::keep_sweeping(left, every));
         Ok(server)
     }

@@ -5,6 +5,7 @@
 //! processes use a [`Client`](crate::Client). Every request becomes a command of the core; nothing
 //! is decided here.
 
+mod beside;
 mod claim_rules;
 mod crowd;
 mod daemon;

@@ -84,6 +84,14 @@ impl Host {
         verbs::handle(self, &peer, call).await
     }
 
+    /// Returns the part of the host that gives tasks to workers, if it has one.
+    pub(super) fn daemon(&self) -> Option<&Arc<Daemon>> {
+        match &self.duty {
+            Duty::Daemon(daemon) | Duty::Shared(daemon) => Some(daemon),
+            Duty::Run => None,
+        }
+    }
+
     fn expect_own_root(&self, call: &Call) -> Result<(), Refused> {
         match call.root()? {
             Some(root) if Path::new(&root) != self.root => Err(another_root(&self.root)),
@@ -97,6 +105,8 @@ impl Host {
 pub enum Duty {
     /// It works on the ledger, which it holds exclusively.
     Run,
+    /// It works on the ledger beside others, and gives tasks to workers too.
+    Shared(Arc<Daemon>),
     /// It gives tasks to workers.
     Daemon(Arc<Daemon>),
 }
@@ -108,6 +118,8 @@ pub struct Server {
     connections: watch::Receiver<usize>,
     bound: Arc<Bound>,
     stranded: CancellationToken,
+    /// The part of a run that gives tasks to workers, which ends with it.
+    giving: Option<Arc<Daemon>>,
 }
 
 /// Serves `host` on `bound`. It runs inside a tokio runtime.
@@ -116,6 +128,10 @@ pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
     let stop = CancellationToken::new();
     let (count, connections) = watch::channel(0);
     let (bound, stranded) = (Arc::new(bound), CancellationToken::new());
+    let giving = match &host.duty {
+        Duty::Shared(daemon) => Some(Arc::clone(daemon)),
+        Duty::Run | Duty::Daemon(_) => None,
+    };
     let shared = Shared {
         host: Arc::new(host),
         bound: Arc::clone(&bound),
@@ -124,7 +140,7 @@ pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
         halves: Halves::default(),
     };
     let accepting = tokio::spawn(accept(listener, shared, count));
-    Ok(Server { stop, accepting, connections, bound, stranded })
+    Ok(Server { stop, accepting, connections, bound, stranded, giving })
 }
 
 impl Server {
@@ -146,6 +162,10 @@ impl Server {
     pub async fn end(self) {
         // From here on it cannot be found. Connected clients are still answered.
         self.bound.unlink();
+        if let Some(giving) = &self.giving {
+            giving.close();
+            giving.leaving.cancel();
+        }
         self.stop.cancel();
         if let Err(why) = self.accepting.await {
             tracing::error!(%why, "the host failed");

@@ -27,7 +27,7 @@ use crate::{
     process::Redactor,
     recorder::Recorder,
     store::{
-        FileStore, Locking, Observers, Redacted, StoreError, Writer,
+        FileStore, Locking, Observers, Redacted, Store, StoreError, Writer,
         disk::{Disk as _, RealDisk},
         lock::{Acquired, StateLock, Wait},
     },
@@ -162,6 +162,17 @@ impl Project {
             Tenure::Shared => store.hosting(),
             Tenure::Sole => store,
         };
+        self.engine_over(store, tenure, hub, observers)
+    }
+
+    /// Does the same over any store.
+    fn engine_over(
+        &self,
+        store: impl Store + 'static,
+        tenure: Tenure,
+        hub: Hub,
+        observers: Observers,
+    ) -> Result<Engine<Writer>, StoreError> {
         let store = Redacted::new(store, self.secrets.clone());
         let all = Observers::default().with(hub.clone()).with(observers.clone());
         let keeper = Arc::new(Writer::start(store, Arc::clone(&self.clock), all)?);
@@ -185,14 +196,37 @@ impl Project {
         hub: Hub,
         observers: Observers,
     ) -> Result<Engine<Writer>, StoreError> {
+        let observers = self.recording(run, &hub, observers)?;
+        self.engine(locking, hub, observers)
+    }
+
+    /// Starts the engine of a run that works beside others, over the store of another process.
+    #[doc(hidden)]
+    pub fn engine_beside(
+        &self,
+        run: &ActiveRun,
+        store: impl Store + 'static,
+        hub: Hub,
+        observers: Observers,
+    ) -> Result<Engine<Writer>, StoreError> {
+        let observers = self.recording(run, &hub, observers)?;
+        self.engine_over(store, Tenure::Shared, hub, observers)
+    }
+
+    /// Records the events of a run in the state root, before its other observers see them.
+    fn recording(
+        &self,
+        run: &ActiveRun,
+        hub: &Hub,
+        observers: Observers,
+    ) -> Result<Observers, StoreError> {
         if run.row().objective.is_none() {
             // Hooks act only while there is a session.
             RealDisk::open(&self.root)?.make_marker()?;
         }
         let path = self.home().runs().join(format!("{}.jsonl", run.recorded_as()));
-        let recorder = Recorder::start(&path, self.secrets.clone(), &hub);
-        let observers = Observers::default().with(recorder).with(observers);
-        self.engine(locking, hub, observers)
+        let recorder = Recorder::start(&path, self.secrets.clone(), hub);
+        Ok(Observers::default().with(recorder).with(observers))
     }
 
     /// Returns the stored run that can be resumed: the one of this name, or the newest one. It

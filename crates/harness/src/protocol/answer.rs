@@ -10,7 +10,7 @@ use harness_core::{
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use super::{Refused, TaskView, Verb, task};
+use super::{Refused, TaskView, TransactionAnswer, Verb, task};
 
 /// The `data` of an answer. Its form follows from the verb of the request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,6 +62,8 @@ pub enum Answer {
         /// Always `true`.
         shutdown: bool,
     },
+    /// The answer to `worker_transaction`.
+    Transaction(Box<TransactionAnswer>),
     /// To `send`.
     Sent {
         /// The number of agents that can read it. An older host does not report it.
@@ -371,6 +373,7 @@ impl Answer {
                 Some(Self::Woken { woken: data.get("woken").and_then(Value::as_u64).unwrap_or(0) })
             }
             Verb::Budget => of(data).map(Self::Budget),
+            Verb::WorkerTransaction => of(data).map(Self::Transaction),
             Verb::Shutdown => Some(Self::Shutdown { shutdown: true }),
             Verb::Send => {
                 Some(Self::Sent { received: data.get("received").and_then(Value::as_u64) })

@@ -16,6 +16,9 @@ use crate::process::Redactor;
 const NOT_PROSE: [&str; 8] =
     ["command", "root", "task_id", "worker_id", "prompt_id", "run_id", "validate", "cleanup"];
 
+/// The field that says that a request is for one process only.
+pub(crate) const PASSED_ON: &str = "passed_on";
+
 /// One line of a client, whose fields are parsed on demand. A wrong address is reported before a
 /// wrong request.
 #[derive(Debug, Clone)]
@@ -73,6 +76,20 @@ impl Call {
         }
     }
 
+    /// Returns whether another process has passed it on, or asks all others itself. It is then answered
+    /// for this process only.
+    pub(crate) fn is_passed_on(&self) -> bool {
+        self.fields.flag(PASSED_ON).unwrap_or_default()
+    }
+
+    /// Returns the line that passes it on to another process. The caller's role was checked before.
+    pub(crate) fn to_pass_on(&self) -> Value {
+        let mut fields = self.fields.clone().into_map();
+        fields.remove("as");
+        fields.insert(PASSED_ON.to_owned(), true.into());
+        Value::Object(fields)
+    }
+
     /// Returns the verb, if this version knows it.
     pub fn verb(&self) -> Result<Verb, Refused> {
         Verb::parse(&self.command).ok_or_else(|| {
@@ -97,8 +114,12 @@ impl Call {
 }
 
 /// Removes secrets from a request, before it is sent and where it arrives. The plan of an import is
-/// unchanged: the store removes them from its texts and refuses its command lines.
+/// unchanged, and so are the commands of a worker: the store removes them from their texts and refuses
+/// their command lines.
 pub fn hide(request: &mut Value, secrets: &Redactor) {
+    if request["command"] == Verb::WorkerTransaction.name() {
+        return;
+    }
     let is_import = request["command"] == Verb::PlanImport.name();
     let Some(fields) = request.as_object_mut() else { return };
     for (name, value) in fields {

@@ -12,6 +12,10 @@ impl Fields {
         Self(fields)
     }
 
+    pub(super) fn into_map(self) -> Map<String, Value> {
+        self.0
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }

@@ -10,10 +10,12 @@ mod answer;
 mod call;
 mod fields;
 mod hint;
+mod join;
 mod read;
 mod refused;
 mod request;
 mod task;
+mod transaction;
 mod verb;
 
 pub use answer::{
@@ -21,6 +23,7 @@ pub use answer::{
     QuestionAnswer, QuestionView, ResetPlan, StateView, StatusSummary, StatusView,
 };
 pub use call::Call;
+pub(crate) use call::PASSED_ON;
 #[doc(hidden)]
 pub use call::hide;
 pub use refused::Refused;
@@ -29,6 +32,9 @@ pub use request::{
     TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason, TaskRenew,
 };
 pub use task::TaskView;
+#[doc(hidden)]
+pub use transaction::TRANSACTION_FORM;
+pub use transaction::{TransactionAnswer, WorkerTransaction};
 pub use verb::Verb;
 
 /// The version of the protocol, as `ping` reports it.

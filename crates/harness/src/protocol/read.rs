@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::{
     BudgetRequest, Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe,
-    TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason, TaskRenew, Verb, fields::Fields,
+    TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason, TaskRenew, Verb,
+    WorkerTransaction, fields::Fields,
 };
 
 impl Request {
@@ -68,10 +69,22 @@ impl Request {
             Verb::Abort => Self::Abort { reason: fields.text("reason")? },
             Verb::Subscribe => Self::Subscribe(subscribe(fields)?),
             Verb::May => Self::May { operation: fields.text("operation")? },
+            Verb::WorkerTransaction => Self::WorkerTransaction(transaction(fields)?),
             Verb::Shutdown => Self::Shutdown,
             Verb::Yield => Self::Yield,
         })
     }
+}
+
+fn transaction(fields: &Fields) -> Result<WorkerTransaction, String> {
+    let number = fields.number("number")?;
+    Ok(WorkerTransaction {
+        form: fields.required("form")?,
+        by: fields.required("by")?,
+        number: number.ok_or("number is required")?,
+        commands: fields.get("commands").cloned().unwrap_or_default(),
+        since: fields.text("since")?,
+    })
 }
 
 fn plan(fields: &Fields) -> Result<PlanText, String> {

@@ -14,7 +14,7 @@ use harness_core::{
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use uuid::Uuid;
 
-use super::{Refused, Verb};
+use super::{Refused, Verb, WorkerTransaction};
 
 /// One request. On the wire, `command` is the name of its [`Verb`] and the other fields stand beside it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,6 +66,7 @@ pub enum Request {
         #[serde(skip_serializing_if = "Option::is_none")]
         operation: Option<String>,
     },
+    WorkerTransaction(WorkerTransaction),
     Shutdown,
     Yield,
 }
@@ -357,6 +358,7 @@ impl Request {
             Self::Pause => Verb::Pause,
             Self::Resume => Verb::Resume,
             Self::Budget(_) => Verb::Budget,
+            Self::WorkerTransaction(_) => Verb::WorkerTransaction,
             Self::Abort { .. } => Verb::Abort,
             Self::Subscribe(_) => Verb::Subscribe,
             Self::May { .. } => Verb::May,
@@ -382,6 +384,18 @@ impl Request {
     /// Returns whether a client starts a daemon if no host answers.
     pub fn starts_host(&self) -> bool {
         self.verb().starts_host()
+    }
+
+    /// Returns whether it would take the ledger or the host away from a run at work.
+    pub(crate) fn ends_work(&self) -> bool {
+        match self {
+            Self::PlanReset | Self::Shutdown | Self::Yield => true,
+            Self::PlanImport(plan) => match plan.mode {
+                ImportMode::Replace | ImportMode::IfFinished => true,
+                ImportMode::Merge | ImportMode::Update => false,
+            },
+            _ => false,
+        }
     }
 
     /// Returns the operation that the caller's role must allow.

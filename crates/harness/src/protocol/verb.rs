@@ -87,6 +87,8 @@ verbs! {
     Subscribe: "subscribe";
     /// Reports whether the caller may do something.
     May: "may";
+    /// Makes a transaction for a worker of another process of harness.
+    WorkerTransaction: "worker_transaction";
     /// Ends a daemon.
     Shutdown: "shutdown";
     /// Ends a daemon in favour of a run.
@@ -108,6 +110,11 @@ impl Verb {
     /// Returns whether a client that lost the answer may send the request again.
     pub const fn is_idempotent(self) -> bool {
         !matches!(self, Self::TaskAdd | Self::PlanImport)
+    }
+
+    /// Returns whether it is for the agents of every process that works in the root.
+    pub const fn is_for_everyone(self) -> bool {
+        matches!(self, Self::Questions | Self::Reply | Self::Send | Self::Kick | Self::Abort)
     }
 
     /// Returns whether a client starts a daemon if no host answers. This holds for the requests of
@@ -175,6 +182,7 @@ impl Verb {
             Self::Pause | Self::Resume => O::Pause,
             Self::Budget => O::Budget,
             Self::Abort => O::Abort,
+            Self::WorkerTransaction => O::Transact,
             Self::Shutdown => O::Shutdown,
             // A starting run sends it.
             Self::Yield => O::Run,

@@ -34,4 +34,8 @@ impl Observer for Changes {
             self.notify();
         }
     }
+
+    fn relayed(&self, transaction: &Transaction<'_>) {
+        self.committed(transaction);
+    }
 }

@@ -17,9 +17,10 @@ use harness_core::{
 };
 
 use super::{
-    Applied, Store, StoreError,
+    Applied, AppliedOnce, Store, StoreError, TransactionId,
     disk::{Disk, File, RealDisk},
     edits::InDoubt,
+    history::{History, NewsSince},
     journal::{Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail::{self, FinishedLog},
@@ -85,6 +86,8 @@ pub struct FileStore {
     /// The bytes that were appended to the log since the last successful transaction.
     pub(super) appended: Vec<u8>,
     pub(super) finished_log: Option<FinishedLog>,
+    /// The last changes, for processes that follow the ledger.
+    pub(super) history: History,
 }
 
 /// The way in which other writers are kept out during a transaction.
@@ -152,6 +155,7 @@ impl FileStore {
             warnings: Vec::new(),
             appended: Vec::new(),
             finished_log: None,
+            history: History::default(),
         }
     }
 
@@ -264,6 +268,12 @@ impl FileStore {
         }
     }
 
+    /// Adds what was appended to the log.
+    fn with_log(&mut self, applied: Applied) -> Applied {
+        let appended = std::mem::take(&mut self.appended);
+        Applied { log: String::from_utf8_lossy(&appended).into_owned(), ..applied }
+    }
+
     /// Returns whether this process keeps all other writers out for its whole life.
     pub(super) fn is_held(&self) -> bool {
         match &self.locking {
@@ -331,6 +341,7 @@ impl FileStore {
         let followed = self.journal.follow(&*self.disk, &known.ledger, &mut known.document, &made);
         warnings.extend(followed);
         if let Ok(Some(identity)) = self.disk.identity(File::Ledger) {
+            self.history.follow(known.identity, identity, &made.touched);
             self.known = Some(Known { identity: Some(identity), state: Some(state), ..known });
         }
         Ok(warnings)
@@ -339,10 +350,32 @@ impl FileStore {
 
 impl Store for FileStore {
     fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
-        let mut applied = self.transaction(now, commands)?;
-        let appended = std::mem::take(&mut self.appended);
-        applied.log = String::from_utf8_lossy(&appended).into_owned();
-        Ok(applied)
+        match self.transaction(now, commands, None)? {
+            AppliedOnce::Now(applied) => Ok(self.with_log(applied)),
+            // Only a transaction with a name can have been made before.
+            AppliedOnce::Before => Ok(Applied::default()),
+        }
+    }
+
+    fn apply_once(
+        &mut self,
+        now: Timestamp,
+        of: &TransactionId,
+        commands: &[Command],
+    ) -> Result<AppliedOnce, StoreError> {
+        Ok(match self.transaction(now, commands, Some(of))? {
+            AppliedOnce::Now(applied) => AppliedOnce::Now(self.with_log(applied)),
+            AppliedOnce::Before => AppliedOnce::Before,
+        })
+    }
+
+    fn news(&mut self, since: Option<&str>) -> Result<NewsSince, StoreError> {
+        // It reads the file if another program wrote it.
+        self.ledger()?;
+        match self.looked.as_ref().or(self.known.as_ref()) {
+            Some(known) => Ok(self.history.since(known.identity, &known.document, since)),
+            None => Err(StoreError::NoLedger { root: self.root.clone() }),
+        }
     }
 
     fn ledger(&mut self) -> Result<&Ledger, StoreError> {

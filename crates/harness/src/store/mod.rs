@@ -8,6 +8,7 @@ mod commit;
 pub mod disk;
 mod edits;
 mod file;
+mod history;
 mod journal;
 pub mod lock;
 mod log_tail;
@@ -29,13 +30,17 @@ mod writer;
 use std::{io, path::PathBuf};
 
 use harness_core::{
-    Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
+    Command, Fact, Ledger, Refusal, Reply, Timestamp,
+    fact::Source,
+    format::{Document, FormatError, LedgerNews},
 };
 
 pub use changes::Changes;
 pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
+#[doc(hidden)]
+pub use history::NewsSince;
 pub(crate) use look::read_text;
 #[doc(hidden)]
 pub use look::{LockState, look_backup, look_lock, open_log};
@@ -56,6 +61,8 @@ pub use runs::{MemoryRuns, RunStoreError, Runs, Spent};
 pub use stores::Stores;
 #[doc(hidden)]
 pub use witness::{Origin, Witness};
+#[doc(hidden)]
+pub use writer::Relayed;
 pub use writer::{Writer, WriterError, Written};
 
 /// The store port. It blocks. A caller that must not wait owns it in a [`Writer`].
@@ -66,6 +73,61 @@ pub trait Store: Send {
 
     /// Returns the current ledger.
     fn ledger(&mut self) -> Result<&Ledger, StoreError>;
+
+    /// Does the same as [`apply`](Store::apply) for a transaction of another process, unless it was
+    /// made before. A store that does not remember transactions makes it in any case.
+    #[doc(hidden)]
+    fn apply_once(
+        &mut self,
+        now: Timestamp,
+        _of: &TransactionId,
+        commands: &[Command],
+    ) -> Result<AppliedOnce, StoreError> {
+        self.apply(now, commands).map(AppliedOnce::Now)
+    }
+
+    /// Returns what changed in the ledger since the version `since`. A store that does not know that
+    /// version returns the whole ledger.
+    #[doc(hidden)]
+    fn news(&mut self, _since: Option<&str>) -> Result<NewsSince, StoreError> {
+        let ledger = self.ledger()?;
+        let mut document = Document::new(ledger);
+        document.settle(ledger, 0, None);
+        let news = Some(LedgerNews::whole(&document));
+        Ok(NewsSince { version: uuid::Uuid::now_v7().to_string(), news })
+    }
+}
+
+/// The name of a transaction that a process asks another one to make.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionId {
+    /// The process, by a name that no other process ever has.
+    pub by: String,
+    /// The number of the transaction. It grows from one transaction of the process to the next.
+    pub number: u64,
+    /// Whether the ledger names a transaction that changes nothing.
+    pub recording: Recording,
+}
+
+/// Whether the ledger names a transaction that changes nothing.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// It does not: such a transaction may be made again.
+    WithChange,
+    /// It does, because another process may still try to make it.
+    Always,
+}
+
+/// The result of a transaction that is made once.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum AppliedOnce {
+    /// It was made now.
+    Now(Applied),
+    /// It, or a later one of the same process, was made before.
+    Before,
 }
 
 /// The result of a transaction. It is durable.

@@ -18,6 +18,10 @@ pub trait Observer: Send + Sync {
     /// A transaction is durable. Its callers have not received an answer yet.
     fn committed(&self, _transaction: &Transaction<'_>) {}
 
+    /// A transaction of another process, which asked this one to make it, is durable. That process
+    /// reports it to its own observers, so only what waits for a change needs to know.
+    fn relayed(&self, _transaction: &Transaction<'_>) {}
+
     /// Something happened in a run.
     fn event(&self, _envelope: &Envelope) {}
 
@@ -82,6 +86,10 @@ impl Observers {
 impl Observer for Observers {
     fn committed(&self, transaction: &Transaction<'_>) {
         self.0.iter().for_each(|observer| observer.committed(transaction));
+    }
+
+    fn relayed(&self, transaction: &Transaction<'_>) {
+        self.0.iter().for_each(|observer| observer.relayed(transaction));
     }
 
     fn event(&self, envelope: &Envelope) {

@@ -3,7 +3,7 @@
 
 use harness_core::{Command, Ledger, Refusal, Timestamp, command::Text};
 
-use super::{Applied, Store, StoreError};
+use super::{Applied, AppliedOnce, NewsSince, Store, StoreError, TransactionId};
 use crate::process::Redactor;
 
 /// A wrapper of another store, which receives only commands without the known secrets.
@@ -21,29 +21,67 @@ impl<S> Redacted<S> {
 
 impl<S: Store> Store for Redacted<S> {
     fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
-        let hidden: Vec<_> = commands.iter().map(|c| redacted(c.clone(), &self.secrets)).collect();
-        let good: Vec<_> = hidden.iter().filter_map(|c| c.as_ref().ok()).cloned().collect();
-        if good.is_empty() && !hidden.is_empty() {
-            let replies = hidden.into_iter().filter_map(Result::err).map(Err).collect();
-            return Ok(Applied { replies, ..Applied::default() });
-        }
-        let mut applied = self.store.apply(now, &good)?;
-        // The answers of the accepted commands go to the positions among all commands.
-        let places: Vec<_> = (0..hidden.len()).filter(|n| hidden[*n].is_ok()).collect();
-        for (of, _) in &mut applied.archived {
-            *of = places.get(*of).copied().unwrap_or(*of);
-        }
-        let mut answers = std::mem::take(&mut applied.replies).into_iter();
-        let all = hidden.into_iter().map(|command| match command {
-            Ok(_) => answers.next(),
-            Err(refusal) => Some(Err(refusal)),
-        });
-        applied.replies = all.flatten().collect();
-        Ok(applied)
+        let hidden = Hidden::of(commands, &self.secrets);
+        let applied = match hidden.rest() {
+            Some(rest) => self.store.apply(now, &rest)?,
+            None => Applied::default(),
+        };
+        Ok(hidden.answers(applied))
+    }
+
+    fn apply_once(
+        &mut self,
+        now: Timestamp,
+        of: &TransactionId,
+        commands: &[Command],
+    ) -> Result<AppliedOnce, StoreError> {
+        let hidden = Hidden::of(commands, &self.secrets);
+        let applied = match hidden.rest() {
+            Some(rest) => self.store.apply_once(now, of, &rest)?,
+            None => AppliedOnce::Now(Applied::default()),
+        };
+        Ok(match applied {
+            AppliedOnce::Now(applied) => AppliedOnce::Now(hidden.answers(applied)),
+            AppliedOnce::Before => AppliedOnce::Before,
+        })
+    }
+
+    fn news(&mut self, since: Option<&str>) -> Result<NewsSince, StoreError> {
+        self.store.news(since)
     }
 
     fn ledger(&mut self) -> Result<&Ledger, StoreError> {
         self.store.ledger()
+    }
+}
+
+/// Commands without secrets, and the refusals of those that cannot be without.
+struct Hidden(Vec<Result<Command, Refusal>>);
+
+impl Hidden {
+    fn of(commands: &[Command], secrets: &Redactor) -> Self {
+        Self(commands.iter().map(|command| redacted(command.clone(), secrets)).collect())
+    }
+
+    /// Returns the commands that may be applied; `None` if all were refused.
+    fn rest(&self) -> Option<Vec<Command>> {
+        let rest: Vec<_> = self.0.iter().filter_map(|c| c.as_ref().ok()).cloned().collect();
+        (!rest.is_empty() || self.0.is_empty()).then_some(rest)
+    }
+
+    /// Returns the answers to all commands, from those to the accepted ones.
+    fn answers(self, mut applied: Applied) -> Applied {
+        let places: Vec<_> = (0..self.0.len()).filter(|n| self.0[*n].is_ok()).collect();
+        for (of, _) in &mut applied.archived {
+            *of = places.get(*of).copied().unwrap_or(*of);
+        }
+        let mut answers = std::mem::take(&mut applied.replies).into_iter();
+        let all = self.0.into_iter().map(|command| match command {
+            Ok(_) => answers.next(),
+            Err(refusal) => Some(Err(refusal)),
+        });
+        applied.replies = all.flatten().collect();
+        applied
     }
 }
 
@@ -70,7 +108,7 @@ pub fn secret_in(ledger: &Ledger, secrets: &Redactor) -> Option<Refusal> {
 
 /// Does the same for one line.
 pub fn refused(what: &'static str, line: &str, secrets: &Redactor) -> Option<Refusal> {
-    secrets.find(line).map(|variable| Refusal::Secret { what, variable })
+    secrets.find(line).map(|variable| Refusal::Secret { what: what.into(), variable })
 }
 
 #[cfg(test)]
@@ -112,7 +150,7 @@ mod tests {
             Command::Note(warning),
         ];
         let applied = store.apply(SystemClock.now(), &commands).unwrap();
-        let refusal = Refusal::Secret { what: "the check", variable: "API_KEY".into() };
+        let refusal = Refusal::Secret { what: "the check".into(), variable: "API_KEY".into() };
         assert_eq!(applied.replies[0], Ok(Reply::Task(TaskId::parse("a").unwrap())));
         assert_eq!(applied.replies[1], Err(refusal.clone()));
         assert_eq!(applied.replies.len(), 4);

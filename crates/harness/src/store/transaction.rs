@@ -4,11 +4,11 @@
 use harness_core::{Command, Ledger, Timestamp, decide};
 
 use super::{
-    Applied, FileStore, StoreError, alive,
+    Applied, AppliedOnce, FileStore, Recording, StoreError, TransactionId, alive,
     disk::File,
     journal::{self, Made},
     log_tail,
-    version::{Backup, Known},
+    version::{Backup, Freshness, Known},
 };
 
 impl FileStore {
@@ -49,7 +49,8 @@ impl FileStore {
         &mut self,
         now: Timestamp,
         commands: &[Command],
-    ) -> Result<Applied, StoreError> {
+        of: Option<&TransactionId>,
+    ) -> Result<AppliedOnce, StoreError> {
         let mut applied =
             Applied { warnings: std::mem::take(&mut self.warnings), ..Applied::default() };
         let held = self.enter(&mut applied.warnings)?;
@@ -60,6 +61,13 @@ impl FileStore {
         let Some(mut known) = self.known.take() else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
+        if of.is_some_and(|of| known.document.transaction_of(&of.by) >= of.number) {
+            self.known = Some(known);
+            return Ok(AppliedOnce::Before);
+        }
+        if !matches!(freshness, Freshness::AsKnown) {
+            self.history.restart();
+        }
         let (mut anew, raised) = self.report(freshness, &known.ledger);
         anew.extend(self.files_anew(&mut known)?);
         self.finish_log(known.ledger.head())?;
@@ -72,11 +80,15 @@ impl FileStore {
         let touched = self.decide(now, commands, &mut applied, &mut known, &mut made)?;
         match touched {
             Touched::Ledger => {}
+            Touched::Nothing if of.is_some_and(|of| of.recording == Recording::Always) => {}
             Touched::Nothing => {
                 self.known = Some(known);
                 self.tell_trajectory(now, restored, &mut applied);
-                return Ok(applied);
+                return Ok(AppliedOnce::Now(applied));
             }
+        }
+        if let Some(TransactionId { by, number, .. }) = of {
+            known.document.record_transaction(by, *number);
         }
         let session = known.ledger.head().session_count;
         let lines = applied.facts[restored..].iter().filter_map(|f| f.log_line(now, session));
@@ -95,7 +107,7 @@ impl FileStore {
         drop(held);
         let told = applied.facts.len();
         self.tell_trajectory(now, told, &mut applied);
-        Ok(applied)
+        Ok(AppliedOnce::Now(applied))
     }
 
     /// Appends the first `count` facts to the trajectory. The others changed nothing.

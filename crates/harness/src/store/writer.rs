@@ -12,11 +12,14 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use harness_core::{Command, Ledger, Refusal, Reply};
+use harness_core::{Command, Ledger, Refusal, Reply, Timestamp};
 
 use tokio::sync::oneshot;
 
-use super::{Applied, Observer as _, Observers, Store, StoreError, Transaction};
+use super::{
+    Applied, AppliedOnce, NewsSince, Observer as _, Observers, Store, StoreError, Transaction,
+    TransactionId,
+};
 use crate::clock::Clock;
 
 /// The number of requests that may wait before a caller must.
@@ -49,11 +52,30 @@ trait Handle: Send {
 enum Request {
     Write { command: Box<Command>, answer: Return },
     Look(Look),
+    Relay(Relay),
     Settle(SyncSender<Result<(), Arc<StoreError>>>),
 }
 
 /// Receives the current ledger in the writer's thread.
 type Look = Box<dyn FnOnce(Result<&Ledger, StoreError>) + Send>;
+
+/// A transaction of another process.
+struct Relay {
+    of: TransactionId,
+    commands: Vec<Command>,
+    since: Option<String>,
+    answer: oneshot::Sender<Result<Relayed, Arc<StoreError>>>,
+}
+
+/// The result of a transaction of another process.
+#[derive(Debug)]
+pub struct Relayed {
+    /// The transaction; `None` if there was nothing to do.
+    pub applied: Option<AppliedOnce>,
+    /// The changes of the ledger that the other process does not know; `None` if they could not be
+    /// read.
+    pub news: Option<NewsSince>,
+}
 
 /// A command that became true.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,6 +187,23 @@ impl Writer {
         plain(answered.await.ok())
     }
 
+    /// Makes a transaction of another process, unless it was made before, and returns what changed
+    /// since the version `since`. It is one write of its own, because its facts belong to that
+    /// process. Without commands it only reads.
+    pub(crate) async fn relay_async(
+        &self,
+        of: TransactionId,
+        commands: Vec<Command>,
+        since: Option<String>,
+    ) -> Result<Relayed, WriterError> {
+        let (answer, answered) = oneshot::channel();
+        self.send_async(Request::Relay(Relay { of, commands, since, answer })).await?;
+        match answered.await {
+            Ok(relayed) => relayed.map_err(WriterError::Store),
+            Err(_) => Err(WriterError::Ended),
+        }
+    }
+
     /// Reads the current ledger, without reading the file if the writer knows it. All earlier
     /// requests are done by then. It blocks the writer, so it must be short.
     pub async fn look_async<T: Send + 'static>(
@@ -264,6 +303,14 @@ impl<S: Store> Handle for Owned<S> {
             }
             answer(batch.answers, batch.settles, applied);
         }
+        for Relay { of, commands, since, answer } in batch.relays {
+            let relayed = relay(store, clock.now(), &of, &commands, since.as_deref());
+            if let Ok(Relayed { applied: Some(AppliedOnce::Now(applied)), .. }) = &relayed {
+                observers.relayed(&Transaction::new(store, applied));
+            }
+            // A caller that is gone does not affect the others.
+            _ = answer.send(relayed.map_err(Arc::new));
+        }
         for look in batch.looks {
             match store.ledger() {
                 Ok(ledger) => look(Ok(ledger)),
@@ -273,12 +320,28 @@ impl<S: Store> Handle for Owned<S> {
     }
 }
 
-/// The requests that are handled together: one write, then all looks.
+fn relay(
+    store: &mut impl Store,
+    now: Timestamp,
+    of: &TransactionId,
+    commands: &[Command],
+    since: Option<&str>,
+) -> Result<Relayed, StoreError> {
+    if commands.is_empty() {
+        return Ok(Relayed { applied: None, news: Some(store.news(since)?) });
+    }
+    let applied = store.apply_once(now, of, commands)?;
+    // The transaction is durable, whatever happens to the look.
+    Ok(Relayed { applied: Some(applied), news: store.news(since).ok() })
+}
+
+/// The requests that are handled together: one write, then those of other processes, then all looks.
 #[derive(Default)]
 struct Batch {
     commands: Vec<Command>,
     answers: Vec<Return>,
     looks: Vec<Look>,
+    relays: Vec<Relay>,
     settles: Vec<SyncSender<Result<(), Arc<StoreError>>>>,
 }
 
@@ -290,12 +353,13 @@ impl Batch {
                 self.answers.push(answer);
             }
             Request::Look(look) => self.looks.push(look),
+            Request::Relay(relay) => self.relays.push(relay),
             Request::Settle(answer) => self.settles.push(answer),
         }
     }
 
     fn len(&self) -> usize {
-        self.commands.len() + self.looks.len() + self.settles.len()
+        self.commands.len() + self.looks.len() + self.relays.len() + self.settles.len()
     }
 }
 

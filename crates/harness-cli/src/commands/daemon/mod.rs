@@ -2,7 +2,7 @@
 
 mod emitter;
 mod notices;
-mod serve;
+pub(super) mod serve;
 
 use std::{ffi::OsString, path::PathBuf};
 

@@ -141,7 +141,7 @@ fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
 }
 
 /// Returns the surroundings, which read configuration and trust at each use.
-fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
+pub(crate) fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
     let of = || (env.clone(), root.clone());
     let (settings, made) = (of(), of());
     let trust = Arc::new(Trust::of_user(env));

@@ -296,6 +296,7 @@ fn session<'a>(
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view: Arc::clone(view),
         places: crate::host::places(&invocation.env),
+        role: invocation.peer(root).role,
         state_home: invocation.state_home(),
         rules,
         prompts,

@@ -8,15 +8,18 @@ use std::{
 
 use harness::{
     Hub, Observers, Project,
+    client::{HostSeat, HostStore, Succession},
+    clock::SystemClock,
     core::{
         Command, Run, Stop,
         command::{Note, SetMode},
         ledger::ConcurrencyMode,
         machine::{attempt::Rules, scope::TaskScope, session::WhenFull},
+        role::Role,
         run::StopReason,
     },
     home::git_directory,
-    host::{Service, socket},
+    host::{Daemon, Service, socket},
     process::Redactor,
     project::{ActiveRun, RunStart},
     prompts::Prompts,
@@ -25,7 +28,7 @@ use harness::{
         lock::{StateLock, Wait},
     },
     telemetry::Telemetry,
-    workspace::GitWorkspace,
+    workspace::{GitWorkspace, Workspace as _},
 };
 
 use super::{
@@ -42,9 +45,11 @@ use super::{
     view::View,
 };
 use crate::{
+    commands::daemon,
     config::{Config, Notify},
     environment::Environment,
     failure::{Failure, Result},
+    host::Standing,
     paint::warn,
     root::StateRoot,
 };
@@ -68,6 +73,8 @@ pub(super) struct Session<'a> {
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
     pub(super) places: socket::Places,
+    /// The role of this process. A host makes transactions for the operator only.
+    pub(super) role: Role,
     /// The directory of the ledger's seal key and, without git, of the journal.
     pub(super) state_home: Option<PathBuf>,
     pub(super) prompts: Prompts,
@@ -162,7 +169,8 @@ impl Session<'_> {
     ) -> Result<Stop> {
         let Begun { run, hub, outlets } = begun;
         let over_ledger = run.row().objective.is_none();
-        let Footed { locking, bound, crew } = self.take_footing(root, run, tenancy)?;
+        let Footed { locking, bound, mut crew, standing } =
+            self.take_footing(root, run, tenancy)?;
         self.view.change(|progress| progress.ends_at(run.row().deadline));
         if self.view.is_live()
             && let Ok(ledger) = project.snapshot()
@@ -171,10 +179,21 @@ impl Session<'_> {
         }
         let mut observers = self.observers(root.path(), &hub, run.row(), &agents)?;
         outlets.observe(&mut observers);
-        if let Some(crew) = &crew {
+        let daemon = crew.as_ref().map(|_| self.daemon(root));
+        if let (Some(crew), Some(daemon)) = (&crew, &daemon) {
             observers.add(Arc::new(crew.shared.changes.clone()));
+            observers.add(daemon.clone());
         }
-        let engine = project.engine_of(run, locking, hub, observers)?;
+        let seat = (standing == Standing::Beside).then(HostSeat::default);
+        let engine = match &seat {
+            None => project.engine_of(run, locking, hub, observers)?,
+            Some(seat) => {
+                let files = project.file_store(locking)?.hosting();
+                let (places, seat) = (self.places.clone(), seat.clone());
+                let store = HostStore::new(project.root(), places, files, seat);
+                project.engine_beside(run, store, hub, observers)?
+            }
+        };
         if crew.is_none() && over_ledger {
             work_alone(engine.keeper())?;
         }
@@ -193,12 +212,27 @@ impl Session<'_> {
         let ended = runtime.block_on(async {
             let _signals = signals::interrupt(engine.hub(), Arc::clone(&self.view))?;
             let workspace = Arc::clone(&options.workspace);
-            let server = engine.serve_beside(bound, service, workspace, run)?;
-            let stop = match over_ledger {
-                true => engine.work(run, team(agents), options, terms).await,
-                false => engine.pursue(run, team(agents), options).await,
+            let serve = |bound| {
+                engine.serve_beside(bound, service, workspace.clone(), run, daemon.as_ref())
             };
+            let server = serve(bound)?;
+            let work = async {
+                match over_ledger {
+                    true => engine.work(run, team(agents), options, terms).await,
+                    false => engine.pursue(run, team(agents), options).await,
+                }
+            };
+            let mut succession = Succession::new(seat, project.root(), self.places.clone());
+            let stop = succession
+                .beside(work, |bound| {
+                    if let Some(crew) = &mut crew {
+                        crew.describe(&run.row().id, &self.args.label, bound.path())?;
+                    }
+                    serve(bound)
+                })
+                .await;
             server.end().await;
+            succession.end().await;
             stop.map_err(|e| Failure::error(e.to_string()))
         });
         // The engine ends when no request can reach it any more.
@@ -217,16 +251,31 @@ impl Session<'_> {
         let mut crew = match tenancy {
             Tenancy::Sole(lock) => {
                 let bound = crate::host::bind(root, &self.places)?;
-                return Ok(Footed { locking: Locking::Held(lock), bound, crew: None });
+                let locking = Locking::Held(lock);
+                return Ok(Footed { locking, bound, crew: None, standing: Standing::Host });
             }
             Tenancy::Shared(crew) => *crew,
         };
-        let bound = crate::host::bind_beside_others(root, &self.places)?;
+        let (bound, standing) = crate::host::bind_beside_others(root, &self.places)?;
+        let standing = match self.role {
+            Role::Operator => standing,
+            // It works on the files, as every command of such a process does.
+            Role::Agent | Role::Worker => Standing::Host,
+        };
         crew.describe(&run.row().id, &self.args.label, bound.path())?;
         let members = crew.terms().members.into_iter();
         let members: Vec<String> = members.map(|member| member.worker.to_string()).collect();
         self.view.change(|progress| progress.crew(members));
-        Ok(Footed { locking: Locking::Each(Wait::For(LOCK_WAIT)), bound, crew: Some(crew) })
+        let locking = Locking::Each(Wait::For(LOCK_WAIT));
+        Ok(Footed { locking, bound, crew: Some(crew), standing })
+    }
+
+    /// Returns the part of the host that gives tasks to workers, as a daemon does.
+    fn daemon(&self, root: &StateRoot) -> Arc<Daemon> {
+        let surroundings = daemon::serve::surroundings(self.env, root);
+        let (clock, wait) = (Arc::new(SystemClock), Wait::For(LOCK_WAIT));
+        let worktree = self.workspace.top_level().to_owned();
+        Arc::new(Daemon::new(worktree, surroundings, clock, wait))
     }
 
     /// Removes what the run no longer needs.
@@ -289,6 +338,7 @@ struct Footed {
     locking: Locking,
     bound: socket::Bound,
     crew: Option<CrewAtWork>,
+    standing: Standing,
 }
 
 /// Ends the mode of several workers. It is refused while one of them holds a task.

@@ -22,6 +22,8 @@ fn a_frozen_worker_finds_that_its_task_was_taken_over_and_stops_its_agent() {
     let ended = frozen.end();
     assert_eq!(ended.0, Some(4), "a person should look: {}", ended.2);
     assert!(ended.2.contains("[task-001] late result of a refused"), "{}", ended.2);
+    let rescue = env.git(["for-each-ref", "--format=%(refname)", "refs/harness/rescue/task-001"]);
+    assert!(!rescue.is_empty(), "its work is kept");
     all_ended(&pipes, held);
     all_landed_once(&env, "main");
     nothing_left(&env);

@@ -1,6 +1,11 @@
 //! Tasks for several workers, and what must hold of every result.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+};
 
 use serde_json::Value;
 
@@ -99,6 +104,25 @@ pub(super) fn nothing_left(env: &TestEnvironment) {
     assert_eq!(strange, ["refs/heads/main"], "{refs}");
     assert_eq!(workers(env), Vec::<String>::new());
     assert_eq!(ledger(env)["landing"].as_array().map_or(0, Vec::len), 0);
+}
+
+/// Sends a request to the host as any program may, and returns its answer.
+#[track_caller]
+pub(super) fn wire(env: &TestEnvironment, request: &Value) -> Value {
+    let path = env.read(".harness/socket");
+    let mut host = BufReader::new(UnixStream::connect(path.trim_end()).unwrap());
+    host.get_mut().write_all(format!("{request}\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    host.read_line(&mut answer).unwrap();
+    serde_json::from_str(&answer).unwrap()
+}
+
+/// Waits until the log says that a task is completed.
+#[track_caller]
+pub(super) fn until_completed(env: &TestEnvironment, id: &str) {
+    crate::mcp::eventually("the task is completed", || {
+        env.read("harness-progress.txt").contains(&format!("Completed [{id}]"))
+    });
 }
 
 /// Returns the ids of the registered workers.

@@ -8,7 +8,7 @@ use crate::{
     line::LANDED_BRANCH,
     machine::{
         Next, judge,
-        land::{LandEffect, LandEnd, Swapped},
+        land::{LandEffect, LandEnd, LandingBranch, Swapped},
     },
     task::Intent,
 };
@@ -56,15 +56,9 @@ impl Land {
             Swapped::Done => return self.complete(),
             Swapped::Fenced => return self.claim_lost(),
             Swapped::TargetMoved => {
-                self.lost_swaps += 1;
-                match self.lost_swaps {
-                    lost if lost < LOST_SWAPS_MAX || self.branch.name == LANDED_BRANCH => {
-                        AfterVoid::Look
-                    }
-                    lost => AfterVoid::Divert {
-                        why: format!("{} moved {lost} times in a row", self.branch.name),
-                    },
-                }
+                // The next look finds that the branch has moved, and must not count it again.
+                self.counted_swap = true;
+                self.lost_swap()
             }
             Swapped::TreeInUse { why } if self.branch.name == LANDED_BRANCH => {
                 AfterVoid::Stop { why }
@@ -117,6 +111,32 @@ impl Land {
                 let target = self.branch.name.clone();
                 self.start(State::Branching { why }, LandEffect::Branch { target })
             }
+        }
+    }
+
+    /// Returns whether somebody else moved the branch after this entry, the first in the line, was put
+    /// on top of it. Its swap would be lost.
+    pub(super) fn is_overtaken(&mut self, found: &LandingBranch) -> bool {
+        let counted = std::mem::take(&mut self.counted_swap);
+        let was_first = self.prepared.as_ref().is_some_and(|p| p.onto == self.branch.tip);
+        !counted && was_first && self.branch.name == found.name && self.branch.tip != found.tip
+    }
+
+    /// Counts a swap that would have been lost, and looks again or lets results land elsewhere.
+    pub(super) fn overtaken(&mut self) -> Step {
+        self.counted_swap = true;
+        let then = self.lost_swap();
+        self.voided(then)
+    }
+
+    /// Counts a lost swap. After some of them in a row, results land on a branch of our own.
+    fn lost_swap(&mut self) -> AfterVoid {
+        self.lost_swaps += 1;
+        match self.lost_swaps {
+            lost if lost < LOST_SWAPS_MAX || self.branch.name == LANDED_BRANCH => AfterVoid::Look,
+            lost => AfterVoid::Divert {
+                why: format!("{} moved {lost} times in a row", self.branch.name),
+            },
         }
     }
 

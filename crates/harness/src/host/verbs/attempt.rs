@@ -6,10 +6,7 @@ use harness_core::{
     task::{Intent, Via},
 };
 
-use super::{
-    super::server::{Duty, Host},
-    Handled, apply,
-};
+use super::{super::server::Host, Handled, apply};
 use crate::{
     protocol::{Answer, FailedTask, Refused, TaskCheckpoint, TaskFail, TaskRenew},
     workspace,
@@ -36,7 +33,7 @@ pub(super) async fn checkpoint(host: &Host, request: TaskCheckpoint) -> Handled 
 /// Applies the command, and measures the lease that it grants.
 async fn extend(host: &Host, command: Command, holder: Holder) -> Handled {
     let answer = apply(host, command).await?;
-    if let (Duty::Daemon(daemon), Answer::Lease(lease)) = (&host.duty, &answer) {
+    if let (Some(daemon), Answer::Lease(lease)) = (host.daemon(), &answer) {
         let end = Some(lease.lease_expires_at);
         daemon.gave(&host.root, &holder.task, &holder.worker, end);
     }

@@ -41,7 +41,7 @@ pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
         return Ok(Answer::Completed(CompletedTask { task_id: holder.task, requested: true }));
     }
     match (&host.duty, authority) {
-        (Duty::Daemon(daemon), _) => {
+        (Duty::Daemon(daemon) | Duty::Shared(daemon), _) => {
             judged(host, daemon, TaskComplete { holder, authority, work }).await
         }
         // Its check would run in the tree that an agent is working in.
@@ -56,7 +56,7 @@ pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
     }
 }
 
-async fn is_concurrent(host: &Host) -> Result<bool, Refused> {
+pub(super) async fn is_concurrent(host: &Host) -> Result<bool, Refused> {
     let mode = host.writer.look_async(|ledger| ledger.head().session_config.concurrency_mode);
     Ok(mode.await? == ConcurrencyMode::Concurrent)
 }

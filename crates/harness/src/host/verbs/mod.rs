@@ -11,13 +11,14 @@ mod plan;
 mod state;
 mod subscribe;
 mod talk;
+mod transaction;
 
 use std::sync::Arc;
 
 use harness_core::Command;
 
 use super::{
-    Daemon,
+    Daemon, beside,
     refused::busy,
     server::{Duty, Host},
 };
@@ -40,7 +41,20 @@ pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
     if call.verb()?.needs_daemon() {
         daemon(host)?;
     }
-    match request? {
+    let request = request?;
+    if matches!(host.duty, Duty::Shared(_)) && request.ends_work() {
+        return Err(busy());
+    }
+    if let Some(answer) = beside::of_worker(host, call, &request).await {
+        return answer;
+    }
+    let own = of_this_process(host, peer, request).await;
+    beside::of_everyone(host, call, own).await
+}
+
+/// Handles a request in this process.
+async fn of_this_process(host: &Host, peer: &Peer, request: Request) -> Handled {
+    match request {
         Request::Ping => Ok(ping()),
         Request::GetState => state::get_state(host).await,
         Request::Status { event_count } => state::status(host, event_count).await,
@@ -68,6 +82,7 @@ pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
         Request::Ack => apply(host, Command::Acknowledge).await,
         Request::TaskClaim(claim) => claim::claim(host, daemon(host)?, claim).await,
         Request::PlanImport(plan) => plan::import(host, daemon(host)?, peer, plan).await,
+        Request::WorkerTransaction(of) => transaction::transaction(host, of).await,
         Request::PlanReset => plan::reset(host).await,
         Request::Shutdown => Ok(leave::shutdown(daemon(host)?)),
         Request::Yield => leave::make_way(host, daemon(host)?).await,
@@ -87,10 +102,7 @@ fn ping() -> Answer {
 
 /// Returns the daemon, for requests that a run refuses because it holds the ledger exclusively.
 fn daemon(host: &Host) -> Result<&Arc<Daemon>, Refused> {
-    match &host.duty {
-        Duty::Daemon(daemon) => Ok(daemon),
-        Duty::Run => Err(busy()),
-    }
+    host.daemon().ok_or_else(busy)
 }
 
 /// Applies the command, then returns its answer.

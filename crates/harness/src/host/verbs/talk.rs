@@ -74,7 +74,7 @@ pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
 /// Refuses for a daemon, which has no agents of its own that could receive messages or be stopped.
 fn of_a_run(host: &Host) -> Result<(), Refused> {
     match host.duty {
-        Duty::Run => Ok(()),
+        Duty::Run | Duty::Shared(_) => Ok(()),
         Duty::Daemon(_) => Err(Refused::new(Code::NoRun, "No harness run is active")),
     }
 }
