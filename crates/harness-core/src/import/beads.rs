@@ -13,6 +13,9 @@ use crate::task::{Priority, TaskSource};
 
 /// The priority of an issue that names none.
 const MEDIUM: u64 = 2;
+const CLOSED: &str = "closed";
+/// The status of a deleted issue.
+const TOMBSTONE: &str = "tombstone";
 
 /// One issue, as far as it is of interest.
 struct Issue {
@@ -46,7 +49,7 @@ pub(super) fn read(source: &SourceText, choice: &ImportChoice) -> Result<Importe
         issues.iter().filter(|issue| wanted(issue)).map(|issue| issue.id.as_str()).collect();
     for issue in &issues {
         if let Some(why) = issue.left_out {
-            found.notes.push(format!("{}: {why}, and so not imported", issue.id));
+            found.notes.push(format!("{}: {why}, so it is not imported", issue.id));
         }
     }
     let by_id = issues.iter().map(|issue| (issue.id.as_str(), issue)).collect();
@@ -88,22 +91,15 @@ fn issues(source: &SourceText, notes: &mut Vec<String>) -> Result<Vec<Issue>, Im
 fn issue(of: &Object<'_>, notes: &mut Vec<String>) -> Result<Issue, ImportProblem> {
     let id = of.required_name("id")?;
     let status = of.text("status")?;
-    let left_out = match status.as_str() {
-        "tombstone" => Some("it was deleted (tombstone)"),
-        "deferred" => Some("it is deferred"),
-        "pinned" => Some("it is pinned, and no work"),
-        _ if of.flag("is_template")? => Some("it is a template"),
-        _ if of.flag("ephemeral")? => Some("it is ephemeral"),
-        _ => None,
-    };
+    let left_out = left_out(of, &status)?;
     if !matches!(
         status.as_str(),
         "" | "open"
             | "in_progress"
             | "blocked"
-            | "closed"
+            | CLOSED
             | "hooked"
-            | "tombstone"
+            | TOMBSTONE
             | "deferred"
             | "pinned"
     ) {
@@ -143,6 +139,21 @@ fn issue(of: &Object<'_>, notes: &mut Vec<String>) -> Result<Issue, ImportProble
     let is_epic = of.text("issue_type")? == "epic";
     let labels = of.names("labels")?;
     Ok(Issue { id, title, texts, status, priority, is_epic, labels, parent, waits_for, left_out })
+}
+
+/// Returns why an issue is no task.
+fn left_out(of: &Object<'_>, status: &str) -> Result<Option<&'static str>, ImportProblem> {
+    Ok(match (status, of.text("issue_type")?.as_str()) {
+        (TOMBSTONE, _) => Some("it was deleted (tombstone)"),
+        ("deferred", _) => Some("it is deferred"),
+        ("pinned", _) => Some("it is pinned and not work"),
+        (_, "message" | "event") => Some("it is a message"),
+        (_, "gate") => Some("it is a gate that only beads can open"),
+        _ if of.flag("pinned")? => Some("it is pinned and not work"),
+        _ if of.flag("is_template")? => Some("it is a template"),
+        _ if of.flag("ephemeral")? => Some("it is ephemeral"),
+        _ => None,
+    })
 }
 
 /// The issues, to follow their relations.
@@ -189,7 +200,7 @@ impl<'a> Graph<'a> {
         let is_lost = |name: &&String| match self.by_id.get(name.as_str()) {
             None => true,
             Some(other) => {
-                let is_open = other.status != "closed" && other.left_out.is_none();
+                let is_open = !matches!(other.status.as_str(), CLOSED | TOMBSTONE);
                 is_open && !other.is_epic && !self.kept.contains(other.id.as_str())
             }
         };
@@ -246,7 +257,7 @@ fn task(source: &SourceText, issue: &Issue, graph: &Graph<'_>) -> ImportedTask {
             _ => Priority::P2,
         }),
         depends_on: graph.waits_for(issue),
-        progress: ImportProgress::of(issue.status == "closed"),
+        progress: ImportProgress::of(issue.status == CLOSED),
         // `bd close` keeps its own records, so the file itself is never edited.
         marks: Vec::new(),
     }

@@ -123,7 +123,7 @@ impl Importer<'_> {
         let progress = match self.standing(&key, &status) {
             Standing::Of(progress) => progress,
             Standing::NotWanted => {
-                self.found.notes.push(format!("{name}: {status}, and so not imported"));
+                self.found.notes.push(format!("{name}: it is {status}, so it is not imported"));
                 self.left_out.insert(name);
                 return Ok(None);
             }

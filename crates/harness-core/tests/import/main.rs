@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod beads;
 mod fuzz;
 mod golden;
 mod places;
