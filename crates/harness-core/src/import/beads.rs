@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ImportChoice, ImportProblem, ImportProgress, Imported, ImportedTask, SourceText,
+    ImportChoice, ImportProblem, ImportProgress, Imported, ImportedTask, SourceText, circles,
     json::{Object, Text},
     lines::{lines, plain, validate_line},
     outline::{paragraphs, reading},
@@ -59,6 +59,10 @@ pub(super) fn read(source: &SourceText, choice: &ImportChoice) -> Result<Importe
         found.notes.extend(lost);
         found.tasks.push(task(source, issue, &graph));
     }
+    let written = issues
+        .iter()
+        .flat_map(|issue| issue.waits_for.iter().map(|other| (issue.id.clone(), other.clone())));
+    circles::open(&mut found, &written.collect());
     if !epics.is_empty() {
         let names: Vec<&str> = epics.keys().copied().collect();
         found.notes.push(format!("epics are groups and no tasks: {}", names.join(", ")));
@@ -195,6 +199,11 @@ impl<'a> Graph<'a> {
         self.issues.iter().filter(below).map(|issue| issue.id.clone()).collect()
     }
 
+    fn is_below(&self, name: &str, epic: &Issue) -> bool {
+        let issue = self.by_id.get(name);
+        issue.is_some_and(|issue| self.epics_above(issue).iter().any(|above| above.id == epic.id))
+    }
+
     /// Names the open issues that an issue waits for and that are not imported.
     fn lost(&self, issue: &Issue) -> Vec<String> {
         let is_lost = |name: &&String| match self.by_id.get(name.as_str()) {
@@ -210,13 +219,18 @@ impl<'a> Graph<'a> {
     }
 
     fn waits_for(&self, issue: &'a Issue) -> Vec<String> {
-        let above = self.epics_above(issue);
-        let mut names: Vec<&str> = issue.waits_for.iter().map(String::as_str).collect();
-        names.extend(above.iter().flat_map(|epic| epic.waits_for.iter().map(String::as_str)));
+        let mut names: Vec<String> =
+            issue.waits_for.iter().flat_map(|name| self.tasks_of(name)).collect();
+        for epic in self.epics_above(issue) {
+            let waits = epic.waits_for.iter().flat_map(|name| self.tasks_of(name));
+            // Children of an epic that waits for all of them do not wait for each other.
+            names.extend(waits.filter(|name| !self.is_below(name, epic)));
+        }
         // A parent that is no epic blocks its children.
-        names.extend(issue.parent.as_deref().filter(|parent| !self.epics.contains_key(parent)));
+        let parent = issue.parent.as_deref().filter(|parent| !self.epics.contains_key(parent));
+        names.extend(parent.into_iter().flat_map(|name| self.tasks_of(name)));
         let mut waits: Vec<String> = Vec::new();
-        for name in names.into_iter().flat_map(|name| self.tasks_of(name)) {
+        for name in names {
             if name != issue.id && !waits.contains(&name) {
                 waits.push(name);
             }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod beads;
+mod circles;
 mod fuzz;
 mod golden;
 mod places;

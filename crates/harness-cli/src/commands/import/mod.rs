@@ -136,13 +136,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     report::warn_of(&plan.warnings);
     report.print(invocation)?;
-    let introduction = "This project has commands and instructions from outside, which would run here";
-    trust::offer_what_was_brought(
-        invocation,
-        &root,
-        introduction,
-        Audience::of_this_process(),
-    )?;
+    let introduction =
+        "This project has commands and instructions from outside, which would run here";
+    trust::offer_what_was_brought(invocation, &root, introduction, Audience::of_this_process())?;
     Ok(ExitCode::Done)
 }
 
@@ -177,7 +173,11 @@ fn read(found: &Found, check: Option<&str>) -> Result<Plan> {
         report::warn_of(&plan.warnings);
         return Err(nothing_in(found));
     }
-    plan.check_graph(|_| false)?;
+    plan.check_graph(|_| false).map_err(|why| {
+        let places = found.places().join(", ");
+        Failure::error(why.to_string())
+            .hint(format!("tasks wait for each other in {places}; change that there"))
+    })?;
     Ok(plan)
 }
 

@@ -116,7 +116,9 @@ fn what_cannot_be_imported_says_why_and_changes_nothing() {
     env.run(["import"]).code(1).stderr_contains("there is nothing that can be imported");
     env.run(["import", "nothing.md"]).code(1).stderr_contains("File not found: nothing.md");
     env.write("empty.md", "# Nothing\n");
-    env.run(["import", "empty.md"]).code(1).stderr_contains("there are no tasks in empty.md, read as checklist");
+    env.run(["import", "empty.md"])
+        .code(1)
+        .stderr_contains("there are no tasks in empty.md, read as checklist");
     env.write("prd.json", "{\"userStories\": [\n{\"id\": 1}]}");
     let words = "prd.json:2: `title` is required, but missing or empty";
     env.run(["import"]).code(1).stderr_contains(words).stderr_contains("--from KIND");
@@ -125,7 +127,9 @@ fn what_cannot_be_imported_says_why_and_changes_nothing() {
     env.write("feature_list.json", "[]");
     let several = "has tasks of several tools: prd, features";
     env.run(["import"]).code(1).stderr_contains(several).stderr_contains("--from KIND");
-    env.run(["import", "--from", "features"]).code(1).stderr_contains("no tasks in feature_list.json, read as features");
+    env.run(["import", "--from", "features"])
+        .code(1)
+        .stderr_contains("no tasks in feature_list.json, read as features");
     env.run(["import", "--from", "jira"]).code(2).stderr_contains("openspec, beads");
     env.run(["import", "--from", "gh"]).code(2).stderr_contains("gh:OWNER/REPO");
     env.run(["import", "gh:nothing"]).code(2).stderr_contains("is not gh:OWNER/REPO");
