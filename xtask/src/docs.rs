@@ -53,9 +53,13 @@ fn generated() -> Result<Vec<(String, String)>, String> {
     let parsed = serde_json::from_str(&config).map_err(|why| format!("config --schema: {why}"))?;
     let protocol = Page::open("PROTOCOL.md")?;
     let examples = Page::open("crates/harness-cli/src/config/example.toml")?;
+    let lists = Page::open("crates/harness-cli/src/config/example-notify.toml")?;
     let mut files = vec![
         ("docs/cli.md".to_owned(), commands),
-        ("docs/configuration.md".to_owned(), reference::page(&parsed, &examples.text, &protocol)?),
+        (
+            "docs/configuration.md".to_owned(),
+            reference::page(&parsed, &examples, &lists, &protocol)?,
+        ),
         ("schema/harness.schema.json".to_owned(), config),
     ];
     let recording = Page::open("docs/demo.txt")?;

@@ -44,6 +44,7 @@ pub(crate) fn test() -> Done {
     made(&work)?;
     of_npm(&work)?;
     of_debian(&work)?;
+    of_clone(&work)?;
     of_crates(&work)?;
     eprintln!(
         "the packages of npm, Debian and Cargo can be installed, and the programs in them work"
@@ -60,16 +61,44 @@ fn write(path: &Path, text: impl AsRef<[u8]>) -> Done {
     fs::write(path, text).map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// Checks that an installed program starts in an empty home and reports this version.
+/// Checks that an installed program starts in an empty home, reports this version, and installs its
+/// completions and manual pages there.
 fn works(program: &Path, home: &Path) -> Done {
     made(home)?;
-    let said = Command::new(program).arg("--version").env("HOME", home).output();
-    let said = said.map_err(|why| format!("{}: {why}", program.display()))?;
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
-    if said.status.success() && text.trim() == format!("harness {VERSION}") {
-        return Ok(());
+    let version = said(program, home, &["--version"])?;
+    if version.trim() != format!("harness {VERSION}") {
+        return Err(format!("{} reports the version {version:?}", program.display()));
     }
-    Err(format!("{} says {text:?}", program.display()))
+    for (arguments, file) in INSTALLS {
+        said(program, home, arguments)?;
+        if !home.join(file).is_file() {
+            return Err(format!("`harness {}` wrote no ~/{file}", arguments.join(" ")));
+        }
+    }
+    Ok(())
+}
+
+/// What an installed program can add to a home, and a file that is there afterwards.
+const INSTALLS: [(&[&str], &str); 4] = [
+    (&["completions", "bash", "--install"], ".local/share/bash-completion/completions/harness"),
+    (&["completions", "zsh", "--install"], ".local/share/zsh/site-functions/_harness"),
+    (&["completions", "fish", "--install"], ".config/fish/completions/harness.fish"),
+    (&["man", "--install"], ".local/share/man/man1/harness.1"),
+];
+
+/// Returns what a program prints that has nothing but a home.
+fn said(program: &Path, home: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(program);
+    for name in ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        command.env_remove(name);
+    }
+    let ran = command.args(arguments).env("HOME", home).output();
+    let ran = ran.map_err(|why| format!("{}: {why}", program.display()))?;
+    if !ran.status.success() {
+        let why = String::from_utf8_lossy(&ran.stderr).into_owned();
+        return Err(format!("{} {} failed: {why}", program.display(), arguments.join(" ")));
+    }
+    Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
 }
 
 /// Writes the package of one platform, with its binary, and the one that people install.
@@ -194,18 +223,26 @@ fn of_debian(work: &Path) -> Done {
     works(&scratch.join("usr/bin/harness"), &work.join("debian-home"))
 }
 
+/// Installs the program from the sources, as somebody with a clone would.
+fn of_clone(work: &Path) -> Done {
+    let prefix = work.join("clone-prefix");
+    run(cargo()
+        .args(["install", "--debug", "--locked", "--path", "crates/harness-cli", "--root"])
+        .arg(&prefix)
+        .current_dir(root())
+        .env("CARGO_TARGET_DIR", root().join("target")))?;
+    works(&prefix.join("bin/harness"), &work.join("clone-home"))
+}
+
 /// Packs the three crates, unpacks them elsewhere, and installs the program from there, as a user
 /// of the registry would.
 fn of_crates(work: &Path) -> Done {
-    const CRATES: [(&str, &str); 3] = [
-        ("harness-supervisor-core", "harness-supervisor-core"),
-        ("harness-supervisor", "harness-supervisor"),
-        ("harness-supervisor-cli", "harness-supervisor-cli"),
-    ];
+    const CRATES: [&str; 3] =
+        ["harness-supervisor-core", "harness-supervisor", "harness-supervisor-cli"];
     let folder = work.join("crates");
     made(&folder)?;
     let mut install = cargo();
-    for (package, _) in CRATES {
+    for package in CRATES {
         let packed = work.join("packed");
         run(cargo()
             .args([
@@ -234,4 +271,45 @@ fn of_crates(work: &Path) -> Done {
         .arg(&prefix)
         .env("CARGO_TARGET_DIR", root().join("target")))?;
     works(&prefix.join("bin/harness"), &work.join("cargo-home"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(path: &str) -> String {
+        fs::read_to_string(root().join(path)).unwrap()
+    }
+
+    /// cargo-binstall looks for the archives where the workflow of a release puts them.
+    #[test]
+    fn the_archives_have_the_names_that_cargo_binstall_looks_for() {
+        let manifest = text("crates/harness-cli/Cargo.toml");
+        let field = |name: &str| {
+            let line = manifest.lines().find(|line| line.starts_with(&format!("{name} = ")));
+            line.unwrap().split('"').nth(1).unwrap().to_owned()
+        };
+        let folder = "harness-{ version }-{ target }";
+        let address = format!("{{ repo }}/releases/download/v{{ version }}/{folder}.tar.gz");
+        assert_eq!(field("pkg-url"), address);
+        assert_eq!(field("bin-dir"), format!("{folder}/{{ bin }}{{ binary-ext }}"));
+        assert_eq!(field("pkg-fmt"), "tgz");
+        let workflow = text(".github/workflows/release.yml");
+        for line in [
+            "version=${GITHUB_REF_NAME#v}",
+            "folder=harness-$version-${{ matrix.target }}",
+            r#"tar -czf "$folder.tar.gz" "$folder""#,
+            "tags: [\"v*\"]",
+        ] {
+            assert!(workflow.contains(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_workflow_makes_a_package_of_npm_for_each_platform() {
+        let workflow = text(".github/workflows/release.yml");
+        for platform in PLATFORMS {
+            assert!(workflow.contains(&format!("npm: {platform} }}")), "{platform}");
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! `cargo xtask docs --site`: the documentation as a web site, made by mdBook.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     process::Command,
 };
 
@@ -96,9 +96,10 @@ fn keep_names(site: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the links of the built site that lead to no file of it.
+/// Returns the links and images of the built site that lead to no file of it, or to no heading of
+/// the page.
 fn dead_links(site: &Path) -> std::io::Result<Vec<String>> {
-    let mut dead = Vec::new();
+    let mut pages: BTreeMap<PathBuf, String> = BTreeMap::new();
     let mut folders = vec![site.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
@@ -107,19 +108,87 @@ fn dead_links(site: &Path) -> std::io::Result<Vec<String>> {
                 folders.push(path);
             } else if path.extension().is_some_and(|end| end == "html") {
                 let text = fs::read_to_string(&path)?;
-                let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-                let local = links.filter(|link| !link.contains(':') && !link.starts_with('#'));
-                for link in local.filter(|link| !link.is_empty()) {
-                    let file = link.split(['#', '?']).next().unwrap_or_default();
-                    let target = path.parent().unwrap_or(site).join(file);
-                    // The page for missing addresses is served from anywhere.
-                    if !target.exists() && !path.ends_with("404.html") {
-                        let page = path.strip_prefix(site).unwrap_or(&path);
-                        dead.push(format!("{}: {link}", page.display()));
-                    }
-                }
+                pages.insert(path, text);
+            }
+        }
+    }
+    let mut dead = Vec::new();
+    // The page for missing addresses is served from anywhere.
+    for (path, text) in pages.iter().filter(|(path, _)| !path.ends_with("404.html")) {
+        let page = path.strip_prefix(site).unwrap_or(path).display();
+        for link in links(text) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let file = file.split('?').next().unwrap_or_default();
+            let target = match file {
+                "" => path.clone(),
+                file => plain(&path.parent().unwrap_or(site).join(file)),
+            };
+            if !target.exists() {
+                dead.push(format!("{page}: {link}"));
+            } else if let Some(there) = pages.get(&target).filter(|_| !anchor.is_empty())
+                && !there.contains(&format!("id=\"{anchor}\""))
+            {
+                dead.push(format!("{page}: {link}: the page has no such heading"));
             }
         }
     }
     Ok(dead)
+}
+
+/// Returns the links and images of a page that lead to the same site.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let of =
+        |name: &'static str| text.split(name).skip(1).filter_map(|rest| rest.split('"').next());
+    of(" href=\"").chain(of(" src=\"")).filter(|link| !link.is_empty() && !link.contains(':'))
+}
+
+/// Returns a path without `..`, so that it can be compared.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_missing_pages_headings_and_images_are_found() {
+        let site = std::env::temp_dir().join(format!("harness-site-{}", std::process::id()));
+        fs::create_dir_all(site.join("docs")).unwrap();
+        let write = |name: &str, text: &str| fs::write(site.join(name), text).unwrap();
+        write("index.html", r##"<h1 id="top"></h1> <a href="docs/a.html#one">, <a href="#top">"##);
+        write(
+            "docs/a.html",
+            r#"<h2 id="one"></h2> <a href="../index.html#top">, <img src="a.png">"#,
+        );
+        write("docs/a.png", "");
+        assert_eq!(dead_links(&site).unwrap(), Vec::<String>::new());
+        write(
+            "docs/b.html",
+            r##"<a href="../a.html"> <a href="a.html#two"> <a href="#x"> <img src="b.png">"##,
+        );
+        assert_eq!(
+            dead_links(&site).unwrap(),
+            [
+                "docs/b.html: ../a.html",
+                "docs/b.html: a.html#two: the page has no such heading",
+                "docs/b.html: #x: the page has no such heading",
+                "docs/b.html: b.png",
+            ]
+        );
+        write(
+            "docs/b.html",
+            r#"<a href="https://example.com/#x"> <a href="mailto:a@example.com">"#,
+        );
+        assert_eq!(dead_links(&site).unwrap(), Vec::<String>::new());
+        fs::remove_dir_all(site).unwrap();
+    }
 }

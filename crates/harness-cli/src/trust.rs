@@ -31,7 +31,9 @@ use harness_core::{
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::{
-    consent::{ask, offer_what_was_brought, require, require_item, require_silently, show},
+    consent::{
+        BROUGHT, ask, offer_what_was_brought, require, require_item, require_silently, show,
+    },
     grant::Grant,
 };
 

@@ -142,7 +142,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if created == Created::New {
         done.push(made_words(&existed));
         wishes.fulfil(&invocation.env, &root, &mut done)?;
-        trust::offer_what_was_brought(invocation, &root, audience)?;
+        trust::offer_what_was_brought(invocation, &root, trust::BROUGHT, audience)?;
     }
     let settled = match offer.filter(|_| created == Created::New) {
         Some(offer) => Some(Settled::settle(invocation, &root, &tree, offer, &mut done)?),

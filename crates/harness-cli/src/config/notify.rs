@@ -14,7 +14,7 @@ pub(crate) enum Notify {
     Channels(Vec<NotifyChannel>),
 }
 
-/// One channel
+/// A channel that tells you what happens
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotifyChannel {

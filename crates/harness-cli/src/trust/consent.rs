@@ -59,16 +59,19 @@ pub(crate) fn require_silently(trust: &Trust, root: &StateRoot, item: &Item) -> 
     }
 }
 
-/// Shows what the repository brought beside a new ledger, and asks for it if there is a person to
-/// ask. The command has done its work, so a no, or a missing home, is no failure.
+/// What came with a repository, as the introduction of what it would run.
+pub(crate) const BROUGHT: &str = "The repository also brings commands that would run here";
+
+/// Shows what the repository brought beside a new ledger, or what an import brought, and asks for it
+/// if there is a person to ask. The command has done its work, so a no, or a missing home, is no failure.
 pub(crate) fn offer_what_was_brought(
     invocation: &Invocation,
     root: &StateRoot,
+    introduction: &str,
     audience: Audience,
 ) -> Result<()> {
     let Ok(trust) = Trust::of_user(&invocation.env) else { return Ok(()) };
     let Ok(Standing::Brought(would_run)) = trust.standing(root) else { return Ok(()) };
-    let introduction = "The repository also brings commands that would run here";
     match audience {
         Audience::Person if invocation.peer(root).role == Role::Operator => {
             match ask(introduction, &would_run)? {

@@ -231,6 +231,21 @@ fn the_reference_names_every_key_of_an_agent() {
 }
 
 #[test]
+fn the_reference_names_every_key_of_a_channel_and_its_examples_are_valid() {
+    let page = Page::open("docs/configuration.md");
+    let named = page.named("## `[[notify]]`");
+    let schema = schema("harness");
+    let keys = schema["$defs"]["NotifyChannel"]["properties"].as_object().unwrap();
+    for key in keys.keys() {
+        assert!(named.contains(key), "{key}");
+    }
+    let examples = repository().join("crates/harness-cli/src/config/example-notify.toml");
+    let env = TestEnvironment::with_git();
+    env.write("harness.toml", fs::read_to_string(examples).unwrap());
+    env.run(["config"]).success().stdout_contains("notify");
+}
+
+#[test]
 fn a_template_of_the_configuration_is_written_once_with_its_schema() {
     let env = TestEnvironment::with_git();
     env.run(["config", "--init"]).success();

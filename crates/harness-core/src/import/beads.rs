@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ImportChoice, ImportProblem, ImportProgress, Imported, ImportedTask, SourceText,
+    ImportChoice, ImportProblem, ImportProgress, Imported, ImportedTask, SourceText, circles,
     json::{Object, Text},
     lines::{lines, plain, validate_line},
     outline::{paragraphs, reading},
@@ -13,6 +13,9 @@ use crate::task::{Priority, TaskSource};
 
 /// The priority of an issue that names none.
 const MEDIUM: u64 = 2;
+const CLOSED: &str = "closed";
+/// The status of a deleted issue.
+const TOMBSTONE: &str = "tombstone";
 
 /// One issue, as far as it is of interest.
 struct Issue {
@@ -46,7 +49,7 @@ pub(super) fn read(source: &SourceText, choice: &ImportChoice) -> Result<Importe
         issues.iter().filter(|issue| wanted(issue)).map(|issue| issue.id.as_str()).collect();
     for issue in &issues {
         if let Some(why) = issue.left_out {
-            found.notes.push(format!("{}: {why}, and so not imported", issue.id));
+            found.notes.push(format!("{}: {why}, so it is not imported", issue.id));
         }
     }
     let by_id = issues.iter().map(|issue| (issue.id.as_str(), issue)).collect();
@@ -56,6 +59,10 @@ pub(super) fn read(source: &SourceText, choice: &ImportChoice) -> Result<Importe
         found.notes.extend(lost);
         found.tasks.push(task(source, issue, &graph));
     }
+    let written = issues
+        .iter()
+        .flat_map(|issue| issue.waits_for.iter().map(|other| (issue.id.clone(), other.clone())));
+    circles::open(&mut found, &written.collect());
     if !epics.is_empty() {
         let names: Vec<&str> = epics.keys().copied().collect();
         found.notes.push(format!("epics are groups and no tasks: {}", names.join(", ")));
@@ -88,22 +95,15 @@ fn issues(source: &SourceText, notes: &mut Vec<String>) -> Result<Vec<Issue>, Im
 fn issue(of: &Object<'_>, notes: &mut Vec<String>) -> Result<Issue, ImportProblem> {
     let id = of.required_name("id")?;
     let status = of.text("status")?;
-    let left_out = match status.as_str() {
-        "tombstone" => Some("it was deleted (tombstone)"),
-        "deferred" => Some("it is deferred"),
-        "pinned" => Some("it is pinned, and no work"),
-        _ if of.flag("is_template")? => Some("it is a template"),
-        _ if of.flag("ephemeral")? => Some("it is ephemeral"),
-        _ => None,
-    };
+    let left_out = left_out(of, &status)?;
     if !matches!(
         status.as_str(),
         "" | "open"
             | "in_progress"
             | "blocked"
-            | "closed"
+            | CLOSED
             | "hooked"
-            | "tombstone"
+            | TOMBSTONE
             | "deferred"
             | "pinned"
     ) {
@@ -145,6 +145,21 @@ fn issue(of: &Object<'_>, notes: &mut Vec<String>) -> Result<Issue, ImportProble
     Ok(Issue { id, title, texts, status, priority, is_epic, labels, parent, waits_for, left_out })
 }
 
+/// Returns why an issue is no task.
+fn left_out(of: &Object<'_>, status: &str) -> Result<Option<&'static str>, ImportProblem> {
+    Ok(match (status, of.text("issue_type")?.as_str()) {
+        (TOMBSTONE, _) => Some("it was deleted (tombstone)"),
+        ("deferred", _) => Some("it is deferred"),
+        ("pinned", _) => Some("it is pinned and not work"),
+        (_, "message" | "event") => Some("it is a message"),
+        (_, "gate") => Some("it is a gate that only beads can open"),
+        _ if of.flag("pinned")? => Some("it is pinned and not work"),
+        _ if of.flag("is_template")? => Some("it is a template"),
+        _ if of.flag("ephemeral")? => Some("it is ephemeral"),
+        _ => None,
+    })
+}
+
 /// The issues, to follow their relations.
 struct Graph<'a> {
     issues: &'a [Issue],
@@ -184,12 +199,17 @@ impl<'a> Graph<'a> {
         self.issues.iter().filter(below).map(|issue| issue.id.clone()).collect()
     }
 
+    fn is_below(&self, name: &str, epic: &Issue) -> bool {
+        let issue = self.by_id.get(name);
+        issue.is_some_and(|issue| self.epics_above(issue).iter().any(|above| above.id == epic.id))
+    }
+
     /// Names the open issues that an issue waits for and that are not imported.
     fn lost(&self, issue: &Issue) -> Vec<String> {
         let is_lost = |name: &&String| match self.by_id.get(name.as_str()) {
             None => true,
             Some(other) => {
-                let is_open = other.status != "closed" && other.left_out.is_none();
+                let is_open = !matches!(other.status.as_str(), CLOSED | TOMBSTONE);
                 is_open && !other.is_epic && !self.kept.contains(other.id.as_str())
             }
         };
@@ -199,13 +219,18 @@ impl<'a> Graph<'a> {
     }
 
     fn waits_for(&self, issue: &'a Issue) -> Vec<String> {
-        let above = self.epics_above(issue);
-        let mut names: Vec<&str> = issue.waits_for.iter().map(String::as_str).collect();
-        names.extend(above.iter().flat_map(|epic| epic.waits_for.iter().map(String::as_str)));
+        let mut names: Vec<String> =
+            issue.waits_for.iter().flat_map(|name| self.tasks_of(name)).collect();
+        for epic in self.epics_above(issue) {
+            let waits = epic.waits_for.iter().flat_map(|name| self.tasks_of(name));
+            // Children of an epic that waits for all of them do not wait for each other.
+            names.extend(waits.filter(|name| !self.is_below(name, epic)));
+        }
         // A parent that is no epic blocks its children.
-        names.extend(issue.parent.as_deref().filter(|parent| !self.epics.contains_key(parent)));
+        let parent = issue.parent.as_deref().filter(|parent| !self.epics.contains_key(parent));
+        names.extend(parent.into_iter().flat_map(|name| self.tasks_of(name)));
         let mut waits: Vec<String> = Vec::new();
-        for name in names.into_iter().flat_map(|name| self.tasks_of(name)) {
+        for name in names {
             if name != issue.id && !waits.contains(&name) {
                 waits.push(name);
             }
@@ -246,7 +271,7 @@ fn task(source: &SourceText, issue: &Issue, graph: &Graph<'_>) -> ImportedTask {
             _ => Priority::P2,
         }),
         depends_on: graph.waits_for(issue),
-        progress: ImportProgress::of(issue.status == "closed"),
+        progress: ImportProgress::of(issue.status == CLOSED),
         // `bd close` keeps its own records, so the file itself is never edited.
         marks: Vec::new(),
     }

@@ -4,7 +4,7 @@ use super::{
     Imported, ImportedTask, SourceText,
     lines::{Bullets, Fence, heading, lines, plain, validate_line},
     names::{Names, digest, stem},
-    outline::{Items, nest, paragraphs, parents, reading},
+    outline::{Items, nest, no_text, paragraphs, parents, reading},
 };
 use crate::task::TaskSource;
 
@@ -29,11 +29,11 @@ pub(super) fn read(source: &SourceText) -> Imported {
     }
     let goal = if goal.is_empty() { source.path.as_str() } else { goal };
     let mut found = Imported { goal: plain(goal), ..Imported::default() };
-    let (mut keys, mut indents) = (Names::default(), Vec::new());
+    let (mut keys, mut indents, mut empty) = (Names::default(), Vec::new(), 0);
     for (n, (item, section)) in items.list.iter().zip(&sections).enumerate() {
         let title = plain(item.found.text);
         if title.is_empty() {
-            found.notes.push(format!("{}: an item without a text left out", source.path));
+            empty += 1;
             continue;
         }
         let details = item.details();
@@ -57,6 +57,9 @@ pub(super) fn read(source: &SourceText) -> Imported {
             progress: item.progress(),
             marks: item.marks(),
         });
+    }
+    if empty > 0 {
+        found.notes.push(no_text(source, empty));
     }
     nest(&mut found.tasks, &parents(&indents));
     found

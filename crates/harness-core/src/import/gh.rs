@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{
     ImportChoice, ImportProblem, ImportProgress, Imported, ImportedTask, IssueRelationKind,
-    SourceText,
+    SourceText, circles,
     json::{Object, Text},
     lines::{Fence, lines, plain, validate_line},
     outline::paragraphs,
@@ -54,8 +54,14 @@ pub(super) fn read(source: &SourceText, choice: &ImportChoice) -> Result<Importe
         let waits = waits.iter().map(|other| format!("gh-{other}")).collect();
         found.tasks.push(task(source, &issues[number], &issues, waits));
     }
+    let written = issues.values().flat_map(|issue| {
+        let waits = |other: &u64| (format!("gh-{}", issue.number), format!("gh-{other}"));
+        issue.blocked_by.iter().map(waits)
+    });
+    circles::open(&mut found, &written.collect());
     if pull_requests > 0 {
-        found.notes.push(format!("{pull_requests} pull request(s) left out"));
+        let plural = if pull_requests == 1 { "" } else { "s" };
+        found.notes.push(format!("left out {pull_requests} pull request{plural}"));
     }
     Ok(found)
 }

@@ -6,6 +6,7 @@
 
 mod beads;
 mod checklist;
+mod circles;
 mod features;
 mod gh;
 mod json;

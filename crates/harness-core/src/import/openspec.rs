@@ -5,7 +5,7 @@ use super::{
     Imported, ImportedTask, SourceText,
     lines::{Bullets, backticked, heading, lines, plain, validate_line},
     names::{Names, digest, folder},
-    outline::{Items, nest, paragraphs, parents, reading},
+    outline::{Items, nest, no_text, paragraphs, parents, reading},
 };
 use crate::task::TaskSource;
 
@@ -56,11 +56,10 @@ pub(super) fn read(source: &SourceText) -> Imported {
     let mut found = Imported { goal: format!("OpenSpec: {change}"), ..Imported::default() };
     let mut names = Names::default();
     let mut before: Vec<String> = Vec::new();
+    let mut empty = 0;
     for group in &groups {
-        let (mut tasks, empty) = tasks(source, change, group, &mut names);
-        if empty > 0 {
-            found.notes.push(format!("{}: {empty} item(s) without a text left out", source.path));
-        }
+        let (mut tasks, without_text) = tasks(source, change, group, &mut names);
+        empty += without_text;
         let indents: Vec<usize> = items(group).map(|item| item.found.indent).collect();
         let top = nest(&mut tasks, &parents(&indents));
         for task in &mut tasks {
@@ -70,6 +69,9 @@ pub(super) fn read(source: &SourceText) -> Imported {
             before = top.into_iter().map(|n| tasks[n].name.clone()).collect();
         }
         found.tasks.append(&mut tasks);
+    }
+    if empty > 0 {
+        found.notes.push(no_text(source, empty));
     }
     found
 }

@@ -1,7 +1,7 @@
 //! The items of a Markdown text with boxes, with what stands below each of them.
 
 use super::{
-    ImportProgress, ImportedTask, Mark,
+    ImportProgress, ImportedTask, Mark, SourceText,
     lines::{Bullets, Checkbox, Line, checkbox},
 };
 
@@ -104,6 +104,12 @@ pub(super) fn nest(tasks: &mut [ImportedTask], parents: &[Option<usize>]) -> Vec
 pub(super) fn paragraphs<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let texts = texts.into_iter().map(str::trim_end).filter(|text| !text.trim().is_empty());
     texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Notes that items without a text were left out.
+pub(super) fn no_text(source: &SourceText, count: usize) -> String {
+    let items = if count == 1 { "an item".to_owned() } else { format!("{count} items") };
+    format!("{}: left out {items} without a text", source.path)
 }
 
 /// Names documents that an agent should read.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Imported, ImportedTask, SourceText,
+    circles::{self, Wait},
     lines::{Bullets, Fence, Line, heading, lines, plain, validate_line},
     names::{Names, folder},
     outline::{Item, Items, paragraphs, reading},
@@ -36,6 +37,7 @@ pub(super) fn read(source: &SourceText) -> Imported {
     let mut found = Imported { goal: format!("Spec Kit: {feature}"), ..Imported::default() };
     let phases = phases(&source.text, &mut found.goal);
     let mut names = Names::default();
+    let mut written = BTreeSet::new();
     // The last tasks of the phases that everything later waits for, and those of stories since.
     let (mut barrier, mut stories): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for phase in &phases {
@@ -52,8 +54,10 @@ pub(super) fn read(source: &SourceText) -> Imported {
             barrier = ends;
         }
         found.tasks.append(&mut part.tasks);
+        written.append(&mut part.written);
     }
     drop_unknown(&mut found);
+    circles::open(&mut found, &written);
     found
 }
 
@@ -103,11 +107,14 @@ fn in_comment(line: &Line<'_>, open: &mut bool) -> bool {
 }
 
 /// The tasks of one phase.
+#[derive(Default)]
 struct Part {
     tasks: Vec<ImportedTask>,
     is_story: bool,
     /// The number of tasks of the phase that each task waits for by its place.
     waits: Vec<usize>,
+    /// The waits that items name.
+    written: BTreeSet<Wait>,
 }
 
 impl Part {
@@ -136,7 +143,7 @@ fn tasks(
     names: &mut Names,
     notes: &mut Vec<String>,
 ) -> Part {
-    let mut part = Part { tasks: Vec::new(), is_story: false, waits: Vec::new() };
+    let mut part = Part::default();
     // The last item without `[P]`, and the items with it since.
     let (mut last, mut side): (Option<String>, Vec<String>) = (None, Vec::new());
     for item in &phase.items.list {
@@ -158,6 +165,7 @@ fn tasks(
         part.waits.push(depends_on.len());
         for id in depends_explicitly(labels.text) {
             let waited = format!("{feature}-{id}");
+            part.written.insert((name.clone(), waited.clone()));
             if waited != name && !depends_on.contains(&waited) {
                 depends_on.push(waited);
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     ImportChoice, ImportProblem, ImportProgress, Imported, ImportedTask, Mark, SourceText,
+    circles::{self, Wait},
     json::{Object, Text},
     lines::{plain, validate_line},
     outline::{paragraphs, reading},
@@ -19,12 +20,14 @@ pub(super) fn read(source: &SourceText, choice: &ImportChoice) -> Result<Importe
     let document = text.object(text.value()?)?;
     let (tag, of) = tagged(text, document, choice)?;
     let mut found = Imported { goal: format!("Task Master: {tag}"), ..Imported::default() };
-    let mut importer = Importer { source, tag: &tag, found: &mut found, left_out: BTreeSet::new() };
+    let (left_out, written) = (BTreeSet::new(), BTreeSet::new());
+    let mut importer = Importer { source, tag: &tag, found: &mut found, left_out, written };
     for task in of.objects("tasks")? {
         importer.top_level(&task)?;
     }
-    let left_out = std::mem::take(&mut importer.left_out);
+    let Importer { left_out, written, .. } = importer;
     forget(&mut found, &left_out);
+    circles::open(&mut found, &written);
     Ok(found)
 }
 
@@ -66,6 +69,8 @@ struct Importer<'a> {
     found: &'a mut Imported,
     /// The names of tasks that are not imported.
     left_out: BTreeSet<String>,
+    /// The waits that tasks and subtasks name themselves.
+    written: BTreeSet<Wait>,
 }
 
 /// The meaning of a status.
@@ -80,10 +85,16 @@ impl Importer<'_> {
         format!("{prefix}-{id}")
     }
 
+    fn write(&mut self, key: &str, waits: &[String]) {
+        let name = self.name(key);
+        self.written.extend(waits.iter().map(|other| (name.clone(), other.clone())));
+    }
+
     fn top_level(&mut self, task: &Object<'_>) -> Result<(), ImportProblem> {
         let id = task.required_name("id")?;
         let depends_on: Vec<String> =
             task.names("dependencies")?.iter().map(|id| self.name(id)).collect();
+        self.write(&id, &depends_on);
         let subtasks = task.objects("subtasks")?;
         let Some(mut parent) = self.task(task, id.clone(), depends_on.clone(), None)? else {
             for subtask in &subtasks {
@@ -101,6 +112,7 @@ impl Importer<'_> {
             };
             let waits = subtask.names("dependencies")?;
             let mut waits: Vec<String> = waits.iter().map(|o| self.name(&relative(o))).collect();
+            self.write(&own, &waits);
             waits.extend(depends_on.iter().cloned());
             if let Some(of) = self.task(subtask, own, waits, Some(&parent))? {
                 parent.depends_on.push(of.name.clone());
@@ -123,7 +135,7 @@ impl Importer<'_> {
         let progress = match self.standing(&key, &status) {
             Standing::Of(progress) => progress,
             Standing::NotWanted => {
-                self.found.notes.push(format!("{name}: {status}, and so not imported"));
+                self.found.notes.push(format!("{name}: it is {status}, so it is not imported"));
                 self.left_out.insert(name);
                 return Ok(None);
             }

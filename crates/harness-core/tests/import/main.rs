@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod beads;
+mod circles;
 mod fuzz;
 mod golden;
 mod places;

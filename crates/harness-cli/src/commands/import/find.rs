@@ -105,6 +105,9 @@ fn of_files(
         let kind = kind.map_or_else(|| kind_of_file(&path), Ok)?;
         return Ok((kind, vec![texts::read(invocation, root, kind, &path)?]));
     }
+    if !path.is_dir() {
+        return Err(Failure::error(format!("{} is neither a file nor a folder", path.display())));
+    }
     let kinds = kind.map_or_else(|| ImportKind::ALL.to_vec(), |kind| vec![kind]);
     let mut found: Vec<(ImportKind, Vec<PathBuf>)> =
         kinds.iter().map(|kind| (*kind, files(*kind, &path))).collect();
@@ -121,11 +124,32 @@ fn of_files(
 
 fn nothing(path: &Path, kind: Option<ImportKind>) -> Failure {
     let what = kind.map_or("that can be imported".to_owned(), |kind| format!("of {kind}"));
-    Failure::error(format!("there is nothing {what} in {}", path.display())).hint(
-        "looked for openspec/changes/*/tasks.md, .beads, specs/*/tasks.md, .taskmaster/tasks/tasks.json, \
-         tasks/tasks.json, prd.json, scripts/ralph/prd.json, feature_list.json; name a Markdown file \
-         to import a plan or a checklist",
-    )
+    let error = Failure::error(format!("there is nothing {what} in {}", path.display()));
+    let kinds = kind.map_or_else(|| ImportKind::ALL.to_vec(), |kind| vec![kind]);
+    let places: Vec<&str> = kinds.iter().flat_map(|kind| places(*kind)).copied().collect();
+    match places.is_empty() {
+        true => error.hint("name the file: `harness import FILE`"),
+        false => error.hint(format!(
+            "looked for {}; name a Markdown file to import a plan or a checklist",
+            places.join(", ")
+        )),
+    }
+}
+
+/// Returns where the files of a kind are in a project. Every project has Markdown, so plans and
+/// checklists are named.
+const fn places(kind: ImportKind) -> &'static [&'static str] {
+    match kind {
+        ImportKind::Openspec => &["openspec/changes/*/tasks.md"],
+        ImportKind::Beads => &[".beads"],
+        ImportKind::Speckit => &["specs/*/tasks.md"],
+        ImportKind::Taskmaster => {
+            &[".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json"]
+        }
+        ImportKind::Prd => &["prd.json", "scripts/ralph/prd.json"],
+        ImportKind::Features => &["feature_list.json"],
+        ImportKind::Plan | ImportKind::Checklist | ImportKind::Gh => &[],
+    }
 }
 
 fn ambiguous(path: &Path) -> Failure {
@@ -135,41 +159,51 @@ fn ambiguous(path: &Path) -> Failure {
     Failure::error(error).hint("choose one: `harness import --from KIND`")
 }
 
-/// Returns the files of a kind in a project, or in a folder of it that belongs to the kind.
+/// Returns the files of a kind in a project, or else in a folder of it that belongs to the kind.
 fn files(kind: ImportKind, folder: &Path) -> Vec<PathBuf> {
-    let is = |names: &[&str]| {
-        let mut parts = folder.iter().rev();
-        names.iter().rev().all(|name| parts.next().is_some_and(|part| part == *name))
-    };
-    let parent_is = |names: &[&str]| {
-        let parent = folder.parent().unwrap_or(folder);
-        let mut parts = parent.iter().rev();
-        names.iter().rev().all(|name| parts.next().is_some_and(|part| part == *name))
-    };
-    let first = |paths: &[&str]| {
-        let mut paths = paths.iter().map(|path| folder.join(path));
-        paths.find(|path| path.is_file()).into_iter().collect()
+    // A project may have the name of such a folder, so its layout comes first.
+    let found = files_of_project(kind, folder);
+    if found.is_empty() { files_of_folder(kind, folder) } else { found }
+}
+
+fn files_of_project(kind: ImportKind, project: &Path) -> Vec<PathBuf> {
+    match kind {
+        ImportKind::Openspec => each(&project.join("openspec/changes"), "tasks.md"),
+        ImportKind::Speckit => each(&project.join("specs"), "tasks.md"),
+        // The issues may be in the database of `bd` only.
+        ImportKind::Beads => {
+            let folder = project.join(".beads");
+            folder.is_dir().then(|| folder.join("issues.jsonl")).into_iter().collect()
+        }
+        ImportKind::Taskmaster
+        | ImportKind::Prd
+        | ImportKind::Features
+        | ImportKind::Plan
+        | ImportKind::Checklist
+        | ImportKind::Gh => {
+            let mut paths = places(kind).iter().map(|path| project.join(path));
+            paths.find(|path| path.is_file()).into_iter().collect()
+        }
+    }
+}
+
+/// Returns the files of a kind in a folder such as `openspec`, or in one of a single change.
+fn files_of_folder(kind: ImportKind, folder: &Path) -> Vec<PathBuf> {
+    let parent = folder.parent().unwrap_or(folder);
+    let only = || {
+        let file = folder.join("tasks.md");
+        file.is_file().then_some(file).into_iter().collect()
     };
     match kind {
-        ImportKind::Openspec if parent_is(&["openspec", "changes"]) => first(&["tasks.md"]),
-        ImportKind::Openspec if is(&["openspec", "changes"]) => each(folder, "tasks.md"),
-        ImportKind::Openspec if is(&["openspec"]) => each(&folder.join("changes"), "tasks.md"),
-        ImportKind::Openspec => each(&folder.join("openspec/changes"), "tasks.md"),
-        ImportKind::Speckit if parent_is(&["specs"]) => first(&["tasks.md"]),
-        ImportKind::Speckit if is(&["specs"]) => each(folder, "tasks.md"),
-        ImportKind::Speckit => each(&folder.join("specs"), "tasks.md"),
-        ImportKind::Beads if is(&[".beads"]) => vec![folder.join("issues.jsonl")],
-        ImportKind::Beads if folder.join(".beads").is_dir() => {
-            vec![folder.join(".beads/issues.jsonl")]
+        ImportKind::Openspec if parent.ends_with("openspec/changes") => only(),
+        ImportKind::Openspec if folder.ends_with("openspec/changes") => each(folder, "tasks.md"),
+        ImportKind::Openspec if folder.ends_with("openspec") => {
+            each(&folder.join("changes"), "tasks.md")
         }
-        ImportKind::Beads => Vec::new(),
-        ImportKind::Taskmaster => {
-            first(&[".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json"])
-        }
-        ImportKind::Prd => first(&["prd.json", "scripts/ralph/prd.json"]),
-        ImportKind::Features => first(&["feature_list.json"]),
-        // Every project has Markdown, so these are named.
-        ImportKind::Plan | ImportKind::Checklist | ImportKind::Gh => Vec::new(),
+        ImportKind::Speckit if parent.ends_with("specs") => only(),
+        ImportKind::Speckit if folder.ends_with("specs") => each(folder, "tasks.md"),
+        ImportKind::Beads if folder.ends_with(".beads") => vec![folder.join("issues.jsonl")],
+        _ => Vec::new(),
     }
 }
 
@@ -205,8 +239,9 @@ fn kind_of_file(path: &Path) -> Result<ImportKind> {
             }
         }
         _ => {
-            return Err(Failure::error(format!("{}: the kind is not known", path.display()))
-                .hint("`--from KIND` says it; `harness help import` lists the kinds"));
+            let error = format!("the name of {} does not show which tool it is of", path.display());
+            return Err(Failure::error(error)
+                .hint("name the kind with `--from KIND`; `harness help import` lists them"));
         }
     })
 }

@@ -136,7 +136,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     report::warn_of(&plan.warnings);
     report.print(invocation)?;
-    trust::offer_what_was_brought(invocation, &root, Audience::of_this_process())?;
+    let introduction =
+        "This project has commands and instructions from outside, which would run here";
+    trust::offer_what_was_brought(invocation, &root, introduction, Audience::of_this_process())?;
     Ok(ExitCode::Done)
 }
 
@@ -169,13 +171,23 @@ fn read(found: &Found, check: Option<&str>) -> Result<Plan> {
     let plan = imported.into_plan(check);
     if plan.tasks.is_empty() {
         report::warn_of(&plan.warnings);
-        let places = found.places().join(", ");
-        let error = format!("there are no tasks of {} in {places}", found.kind);
-        return Err(Failure::error(error)
-            .hint("`--from KIND` reads it as another kind; `harness help import` lists them"));
+        return Err(nothing_in(found));
     }
-    plan.check_graph(|_| false)?;
+    plan.check_graph(|_| false).map_err(|why| {
+        let places = found.places().join(", ");
+        Failure::error(why.to_string())
+            .hint(format!("tasks wait for each other in {places}; change that there"))
+    })?;
     Ok(plan)
+}
+
+fn nothing_in(found: &Found) -> Failure {
+    let (places, kind) = (found.places().join(", "), found.kind);
+    if found.texts.iter().all(|text| text.text.trim().is_empty()) {
+        return Failure::error(format!("there is nothing to import: {places} is empty"));
+    }
+    let hint = "`--from KIND` reads it as another kind; `harness help import` lists them";
+    Failure::error(format!("there are no tasks in {places}, read as {kind}")).hint(hint)
 }
 
 fn dry_run(invocation: &mut Invocation, plan: &Plan, json: bool) -> Result<ExitCode> {
@@ -194,7 +206,7 @@ fn bring(invocation: &Invocation, root: &StateRoot, plan: &Plan) -> Result<Impor
     if content.len() > PLAN_BYTES_MAX {
         let error = format!("{} tasks have {} bytes", plan.tasks.len(), content.len());
         return Err(Failure::error(format!("{error}, and at most {PLAN_BYTES_MAX} are allowed"))
-            .hint("import a part: name one file, or use --tag or --label"));
+            .hint("import a part of it: a smaller file, or one --tag or --label"));
     }
     let text = PlanText { content, mode: ImportMode::Update };
     let imported = invocation.with_maker(root, init::made, |client| client.import_plan(text))?;

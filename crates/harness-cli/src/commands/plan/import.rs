@@ -80,7 +80,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if let Some(path) = imported["archive"].as_str() {
         invocation.out.line(format_args!("Archived: {}", visible(path)))?;
     }
-    trust::offer_what_was_brought(invocation, &root, Audience::of_this_process())?;
+    trust::offer_what_was_brought(invocation, &root, trust::BROUGHT, Audience::of_this_process())?;
     Ok(ExitCode::Done)
 }
 

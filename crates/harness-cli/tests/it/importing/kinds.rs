@@ -116,7 +116,9 @@ fn what_cannot_be_imported_says_why_and_changes_nothing() {
     env.run(["import"]).code(1).stderr_contains("there is nothing that can be imported");
     env.run(["import", "nothing.md"]).code(1).stderr_contains("File not found: nothing.md");
     env.write("empty.md", "# Nothing\n");
-    env.run(["import", "empty.md"]).code(1).stderr_contains("there are no tasks of checklist");
+    env.run(["import", "empty.md"])
+        .code(1)
+        .stderr_contains("there are no tasks in empty.md, read as checklist");
     env.write("prd.json", "{\"userStories\": [\n{\"id\": 1}]}");
     let words = "prd.json:2: `title` is required, but missing or empty";
     env.run(["import"]).code(1).stderr_contains(words).stderr_contains("--from KIND");
@@ -125,14 +127,16 @@ fn what_cannot_be_imported_says_why_and_changes_nothing() {
     env.write("feature_list.json", "[]");
     let several = "has tasks of several tools: prd, features";
     env.run(["import"]).code(1).stderr_contains(several).stderr_contains("--from KIND");
-    env.run(["import", "--from", "features"]).code(1).stderr_contains("no tasks of features");
+    env.run(["import", "--from", "features"])
+        .code(1)
+        .stderr_contains("no tasks in feature_list.json, read as features");
     env.run(["import", "--from", "jira"]).code(2).stderr_contains("openspec, beads");
     env.run(["import", "--from", "gh"]).code(2).stderr_contains("gh:OWNER/REPO");
     env.run(["import", "gh:nothing"]).code(2).stderr_contains("is not gh:OWNER/REPO");
     env.write("x.bin", "x")
         .run(["import", "x.bin"])
         .code(1)
-        .stderr_contains("the kind is not known");
+        .stderr_contains("does not show which tool it is of");
     env.write("t.md", "- [ ] a\n");
     env.run(["import", "t.md", "--tag", "x"]).code(2).stderr_contains("--tag is for taskmaster");
     env.run(["import", "t.md", "--label", "x"]).code(2).stderr_contains("--label is for beads");
@@ -145,6 +149,44 @@ fn what_cannot_be_imported_says_why_and_changes_nothing() {
         {"id": "b", "title": "B", "dependsOn": ["a"]}]}"#;
     env.write("prd.json", circle);
     env.run(["import", "prd.json"]).code(1).stderr_contains("Cycle detected at a");
+    assert!(!env.exists("harness-tasks.json") && !env.exists(".harness"));
+}
+
+#[test]
+fn a_project_may_be_called_like_a_folder_of_a_tool() {
+    let env = world();
+    env.write("openspec/openspec/changes/a/tasks.md", "- [ ] 1.1 One\n");
+    env.write("specs/specs/001-a/tasks.md", "- [ ] T001 One\n");
+    env.write("other/openspec/changes/b/tasks.md", "- [ ] 1.1 Two\n");
+    for (folder, kind) in [
+        ("openspec", "openspec"),
+        ("specs", "speckit"),
+        ("other/openspec", "openspec"),
+        ("other/openspec/changes", "openspec"),
+        ("other/openspec/changes/b", "openspec"),
+    ] {
+        let found = env.run(["import", folder, "--dry-run"]).success();
+        assert!(found.raw().contains(&format!("kind: {kind}")), "{folder}: {}", found.raw());
+    }
+}
+
+#[test]
+fn a_source_that_is_no_text_with_tasks_is_refused_with_the_reason() {
+    let env = world();
+    env.write("empty.md", "").write("prd.json", "\n").write("folder/a.md", "- [ ] a\n");
+    env.run(["import", "empty.md"]).code(1).stderr_contains("nothing to import: empty.md is empty");
+    env.run(["import", "prd.json"]).code(1).stderr_contains("prd.json is empty");
+    env.run(["import", "folder", "--from", "taskmaster"])
+        .code(1)
+        .stderr_contains("there is nothing of taskmaster in")
+        .stderr_contains("looked for .taskmaster/tasks/tasks.json, tasks/tasks.json, tasks.json;");
+    env.run(["import", "folder", "--from", "checklist"])
+        .code(1)
+        .stderr_contains("name the file: `harness import FILE`");
+    env.run(["import", "/dev/null"]).code(1).stderr_contains("is neither a file nor a folder");
+    let long: String = (0..40_000).map(|n| format!("- [ ] Item {n}\n")).collect();
+    env.write("long.md", long);
+    env.run(["import", "long.md"]).code(1).stderr_contains("40000 tasks have");
     assert!(!env.exists("harness-tasks.json") && !env.exists(".harness"));
 }
 

@@ -28,7 +28,9 @@ fn beads_are_read_from_the_file_without_bd() {
         (&env.task(0)["priority"], &env.task(1)["status"]),
         (&"P0".into(), &"completed".into())
     );
-    env.run(["import", "--label", "b"]).code(1).stderr_contains("there are no tasks of beads");
+    env.run(["import", "--label", "b"])
+        .code(1)
+        .stderr_contains("there are no tasks in .beads/issues.jsonl, read as beads");
     env.run(["trust", "--yes"]).success();
     complete(&env, "bd-1");
     let ran = env.run(["import", "--sync"]).success();
