@@ -44,6 +44,7 @@ pub(crate) struct Config {
     pub(crate) tasks: Tasks,
     pub(crate) keep: Keep,
     pub(crate) parallel: Parallel,
+    pub(crate) fleet: Fleet,
     pub(crate) import: Import,
     /// Agents by name; a table with a built-in's name refines it
     pub(crate) agents: BTreeMap<String, Agent>,
@@ -71,6 +72,7 @@ impl Default for Config {
             tasks: Tasks::default(),
             keep: Keep::default(),
             parallel: Parallel::default(),
+            fleet: Fleet::default(),
             import: Import::default(),
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),
@@ -243,6 +245,29 @@ impl Parallel {
             link: self.link.clone(),
             leftovers: if self.fresh { Leftovers::Removed } else { Leftovers::Stay },
         }
+    }
+}
+
+/// Results on a branch of a git remote, where several clones and machines meet
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Fleet {
+    /// The remote on which results land, such as origin; none: they land in this repository. Its
+    /// address is the one that was recorded by `harness trust`
+    pub(crate) remote: Option<String>,
+    /// The branch of the remote on which they land; none: `[parallel] target`, else the branch that is
+    /// checked out
+    pub(crate) target: Option<String>,
+    /// Minutes between two snapshots of unfinished work on the remote, beside those at checkpoints, so
+    /// that another machine can continue it; 0 turns them off
+    pub(crate) backup_minutes: u32,
+    /// Push rescued work to the remote too
+    pub(crate) share_rescue: bool,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self { remote: None, target: None, backup_minutes: 10, share_rescue: true }
     }
 }
 

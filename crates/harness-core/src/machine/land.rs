@@ -24,6 +24,7 @@ use crate::{
     command::{Authority, Complete, Evict, Landing, LandingStep, Proof, Renew, Unchecked},
     ledger::LandingEntry,
     line::{self, Below, Turn},
+    run::StopReason,
 };
 
 /// After this many lost swaps in a row results land on a branch of our own.
@@ -281,6 +282,10 @@ impl Land {
             };
         }
         match (self.state.clone(), report) {
+            // As after a crash at this point: the next worker finds what is left to do.
+            (_, LandReport::Unreachable { why }) => {
+                Next::Done(LandEnd::Left(Stop::with_words(StopReason::EnvSetup, why)))
+            }
             (State::Looking, LandReport::Looked { branch, line, held_back, dead }) => {
                 self.looked(branch, &line, held_back, dead)
             }

@@ -36,6 +36,12 @@ pub trait SharedRepository: Send + Sync {
     /// without a commit, or with a branch `harness`, which forbids branches below that name.
     fn check(&self) -> Result<(), WorkspaceError>;
 
+    /// Returns the name of the remote that has the target; `None` if it is a branch of this
+    /// repository.
+    fn remote(&self) -> Option<String> {
+        None
+    }
+
     /// Brings what this clone knows of the branches on which results land up to date. A repository
     /// whose target is its own has nothing to do.
     fn refresh(&self, branch: &str) -> Result<(), WorkspaceError> {

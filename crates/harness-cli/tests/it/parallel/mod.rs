@@ -6,6 +6,7 @@ mod landing;
 mod lease;
 mod mode;
 mod pull_request;
+mod remote;
 mod revert;
 mod stage;
 mod talk;

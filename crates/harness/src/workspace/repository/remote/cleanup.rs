@@ -24,7 +24,10 @@ impl RemoteRepository {
         ledger: &Ledger,
         terms: &CleanupTerms,
     ) -> Result<Vec<CleanupItem>, WorkspaceError> {
-        let works = Names::ALL.into_iter().flat_map(|names| [names.works(), names.tokens()]);
+        let own = self.settings.ledger.as_deref();
+        let works = Names::ALL
+            .into_iter()
+            .flat_map(|names| [names.works(), names.tokens(own) + "*"]);
         let patterns: Vec<String> = works.chain([RESCUES.to_owned()]).collect();
         let listed = self.reach(|| self.transport.list(&patterns))?;
         let is_closed =
@@ -36,7 +39,7 @@ impl RemoteRepository {
                 if is_closed(&task) && known.is_some_and(|known| epoch <= known) {
                     works.insert(name, commit);
                 }
-            } else if Names::token_of(&name).is_some_and(|task| is_closed(&task)) {
+            } else if Names::token_of(own, &name).is_some_and(|task| is_closed(&task)) {
                 tokens.insert(name, commit);
             } else if task_of_rescue(&name).is_some_and(|task| ledger.task(&task).is_some()) {
                 rescues.insert(name, commit);

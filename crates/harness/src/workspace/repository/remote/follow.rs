@@ -18,6 +18,10 @@ impl RemoteRepository {
         if setting("remote") != self.name() || setting("merge") != full(target) {
             return Ok(());
         }
+        // Without a landing of this process there is nothing to follow.
+        if !self.tips.branches().iter().any(|known| known == target) {
+            return Ok(());
+        }
         let Some(to) = self.tip_of(target, Freshness::Recent)? else { return Ok(()) };
         let Some(from) = commit_of(&main.git, &full(&branch))? else { return Ok(()) };
         if from != to && is_below(&main.git, &from, &to)? {

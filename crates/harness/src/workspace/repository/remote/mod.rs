@@ -36,6 +36,8 @@ pub use self::transport::RemoteAddress;
 
 /// The first pause after a server could not be reached. Each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The time within which a claim gets an answer.
+const MOMENT: Duration = Duration::from_secs(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The settings of a target on a remote.
@@ -43,6 +45,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub struct RemoteSettings {
     /// The remote.
     pub address: RemoteAddress,
+    /// A name that differs between ledgers whose results land on the same remote, for the tokens that
+    /// fence their landings: the tasks of two ledgers often have the same names.
+    pub ledger: Option<String>,
     /// The time within which a call that cannot reach the server is tried again.
     pub patience: Duration,
     /// Whether snapshots of unfinished work are pushed.
@@ -125,16 +130,41 @@ impl RemoteRepository {
         ));
     }
 
+    /// Returns the names that the token of a task may have.
+    fn tokens(&self, task: &TaskId) -> [String; 2] {
+        Names::ALL.map(|names| self.token(names, task))
+    }
+
+    fn token(&self, names: Names, task: &TaskId) -> String {
+        names.token(self.settings.ledger.as_deref(), task)
+    }
+
     fn retries(&self) -> Retries {
         Retries { until: Instant::now() + self.settings.patience, pause: FIRST_PAUSE }
+    }
+
+    /// Calls `act` until the server could be reached, for a moment: nothing is lost if it could not.
+    fn reach_soon<T>(
+        &self,
+        act: impl FnMut() -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
+        self.reach_within(self.settings.patience.min(MOMENT), act)
     }
 
     /// Calls `act` until the server could be reached, within the patience.
     fn reach<T>(
         &self,
+        act: impl FnMut() -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
+        self.reach_within(self.settings.patience, act)
+    }
+
+    fn reach_within<T>(
+        &self,
+        patience: Duration,
         mut act: impl FnMut() -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
-        let mut retries = self.retries();
+        let mut retries = Retries { until: Instant::now() + patience, pause: FIRST_PAUSE };
         loop {
             match act() {
                 Err(why @ WorkspaceError::Unreachable { .. }) => retries.wait(why)?,

@@ -24,9 +24,12 @@ impl Names {
         }
     }
 
-    /// Returns the ref that fences the landing of a task.
-    pub(super) fn token(self, task: &TaskId) -> String {
-        self.place(shared::land_token(task))
+    /// Returns the ref that fences the landing of a task of a ledger.
+    pub(super) fn token(self, ledger: Option<&str>, task: &TaskId) -> String {
+        self.place(match ledger {
+            Some(ledger) => format!("{TOKENS}{ledger}/{task}"),
+            None => shared::land_token(task),
+        })
     }
 
     /// Returns the ref of the announced result of an attempt or, before there is one, of the last
@@ -45,9 +48,12 @@ impl Names {
         self.place("refs/harness/work/*".to_owned())
     }
 
-    /// Returns the pattern of the tokens of all tasks.
-    pub(super) fn tokens(self) -> String {
-        self.place("refs/harness/land/*".to_owned())
+    /// Returns the beginning of the tokens of all tasks of a ledger.
+    pub(super) fn tokens(self, ledger: Option<&str>) -> String {
+        self.place(match ledger {
+            Some(ledger) => format!("{TOKENS}{ledger}/"),
+            None => TOKENS.to_owned(),
+        })
     }
 
     /// Returns the attempt to which a ref of [`Names::work`] or [`Names::original`] belongs.
@@ -57,12 +63,15 @@ impl Names {
         Some((TaskId::parse(task).ok()?, Epoch(epoch.parse().ok()?)))
     }
 
-    /// Returns the task to which a token belongs.
-    pub(super) fn token_of(reference: &str) -> Option<TaskId> {
-        TaskId::parse(reference.split_once("harness/land/")?.1).ok()
+    /// Returns the task to which a token of a ledger belongs.
+    pub(super) fn token_of(ledger: Option<&str>, reference: &str) -> Option<TaskId> {
+        let name = Self::ALL.iter().find_map(|n| reference.strip_prefix(&n.tokens(ledger)))?;
+        TaskId::parse(name).ok()
     }
 }
 
+/// The prefix of tokens.
+const TOKENS: &str = "refs/harness/land/";
 /// The end of the name of a ref with the original work of a result.
 const ORIGINAL: &str = "-original";
 /// The pattern of all rescues.
@@ -85,10 +94,14 @@ mod tests {
             for reference in [names.work(&task, epoch), names.original(&task, epoch)] {
                 assert_eq!(Names::attempt_of(&reference), Some((task.clone(), epoch)));
             }
-            assert_eq!(Names::token_of(&names.token(&task)), Some(task.clone()));
+            for ledger in [None, Some("shop")] {
+                let token = names.token(ledger, &task);
+                assert_eq!(Names::token_of(ledger, &token), Some(task.clone()), "{token}");
+                assert_eq!(Names::token_of(Some("blog"), &token), None);
+            }
         }
-        assert_eq!(Names::Hidden.token(&task), "refs/harness/land/t.1");
-        assert_eq!(Names::Branches.token(&task), "refs/heads/harness/land/t.1");
+        assert_eq!(Names::Hidden.token(None, &task), "refs/harness/land/t.1");
+        assert_eq!(Names::Branches.token(Some("a"), &task), "refs/heads/harness/land/a/t.1");
         assert_eq!(Names::attempt_of("refs/heads/main"), None);
     }
 }

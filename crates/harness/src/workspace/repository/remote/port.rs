@@ -15,8 +15,12 @@ impl SharedRepository for RemoteRepository {
         self.local.check()
     }
 
+    fn remote(&self) -> Option<String> {
+        Some(self.name().to_owned())
+    }
+
     fn refresh(&self, branch: &str) -> Result<(), WorkspaceError> {
-        self.reach(|| self.tip_of(branch, Freshness::Now)).map(drop)
+        self.reach_soon(|| self.tip_of(branch, Freshness::Now)).map(drop)
     }
 
     fn target(&self, wanted: Option<&str>) -> Result<String, WorkspaceError> {

@@ -20,7 +20,7 @@ const OVERTAKEN_MAX: u32 = 5;
 
 impl RemoteRepository {
     pub(super) fn put_token(&self, task: &TaskId, to: &CommitId) -> Result<(), WorkspaceError> {
-        self.push_ours(|names| vec![Update::set(&names.token(task), to)])
+        self.push_ours(|names| vec![Update::set(&self.token(names, task), to)])
     }
 
     /// Pushes refs of harness. A server that refuses them below `refs/harness/` gets branches.
@@ -50,13 +50,12 @@ impl RemoteRepository {
 
     /// Returns the names that the token of a task may have, and the target.
     fn look(&self, task: &TaskId, target: &str) -> Result<Listed, WorkspaceError> {
-        let tokens = Names::ALL.into_iter().map(|names| names.token(task));
-        let names: Vec<String> = tokens.chain([full(target)]).collect();
+        let names: Vec<String> = self.tokens(task).into_iter().chain([full(target)]).collect();
         self.transport.list(&names)
     }
 
     pub(super) fn take_token(&self, task: &TaskId, to: &CommitId) -> Result<Token, WorkspaceError> {
-        let names: Vec<_> = Names::ALL.into_iter().map(|names| names.token(task)).collect();
+        let names = self.tokens(task);
         let (mut tried, mut retries) = (false, self.retries());
         loop {
             let listed = match self.transport.list(&names) {
@@ -119,7 +118,7 @@ impl RemoteRepository {
                 }
                 listed => listed?,
             };
-            let tokens = Names::ALL.map(|names| names.token(&swap.task));
+            let tokens = self.tokens(&swap.task);
             let token = tokens.iter().find(|token| listed.get(*token) == Some(&swap.to));
             let Some(token) = token else {
                 // After a push whose answer was lost, the branch shows what happened.
@@ -169,7 +168,7 @@ impl RemoteRepository {
             refuse_name(&main.git, &branch)?;
         }
         // A server that is away now may be there for the first claim.
-        if self.reach(|| self.tip_of(&branch, Freshness::Recent))?.is_none() {
+        if self.reach_soon(|| self.tip_of(&branch, Freshness::Recent))?.is_none() {
             let head = crate::workspace::rescue::resolve(&main.git, "HEAD")?;
             self.create_remote_branch(&branch, &head.ok_or(WorkspaceError::NoCommits)?)?;
         }
