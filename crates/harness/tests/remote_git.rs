@@ -161,6 +161,7 @@ fn a_server_that_is_gone_costs_no_more_than_the_patience() {
     let shared = f.shared();
     let swap = result(&f, &*shared, &[("new.txt", "new")]);
     shared.set_token(&task(), &swap.to).unwrap();
+    shared.refresh("main").unwrap();
     let away = f.bare.with_extension("away");
     std::fs::rename(&f.bare, &away).unwrap();
     for failed in [

@@ -33,6 +33,8 @@ impl RemoteClone {
         clone.git(["init", "--quiet", "--bare", "--initial-branch=main", &bare.to_string_lossy()]);
         clone.git(["remote", "add", "origin", &Self::url_of(&bare)]);
         let fixture = Self { clone, bare, open };
+        // Cases remove branches as a user of the server can.
+        fixture.in_bare(["config", "receive.denyDeleteCurrent", "ignore"]);
         fixture.publish();
         fixture
     }

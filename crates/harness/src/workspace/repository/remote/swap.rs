@@ -1,9 +1,11 @@
 //! The move of the target on the server: one atomic push that also takes the token.
 
+use std::thread;
+
 use harness_core::{CommitId, TaskId};
 
 use super::{
-    RemoteRepository,
+    FIRST_PAUSE, RemoteRepository,
     names::Names,
     push::{Pushed, Update},
     tips::Freshness,
@@ -33,7 +35,10 @@ impl RemoteRepository {
             let names = self.names();
             match self.reach(|| self.transport.push(&updates(names)))? {
                 Pushed::Done => return Ok(()),
-                Pushed::Overtaken if overtaken < OVERTAKEN_MAX => overtaken += 1,
+                Pushed::Overtaken if overtaken < OVERTAKEN_MAX => {
+                    overtaken += 1;
+                    thread::sleep(FIRST_PAUSE);
+                }
                 Pushed::Refused { why } if names == Names::Hidden => self.use_branches(&why),
                 Pushed::Refused { why } => return Err(self.refused(&why)),
                 Pushed::Overtaken => return Err(self.refused("other pushes are always faster")),
@@ -134,7 +139,11 @@ impl RemoteRepository {
             let advance = Update::advance(&target, &swap.from, &swap.to);
             match self.transport.push(&[advance, Update::delete(token, &swap.to)]) {
                 Ok(Pushed::Done) => return self.landed(swap),
-                Ok(Pushed::Overtaken) if overtaken < OVERTAKEN_MAX => overtaken += 1,
+                // The next look shows by what. Otherwise the server was only busy.
+                Ok(Pushed::Overtaken) if overtaken < OVERTAKEN_MAX => {
+                    overtaken += 1;
+                    thread::sleep(FIRST_PAUSE);
+                }
                 Ok(Pushed::Overtaken) => return Ok(Landed::TargetMoved),
                 Ok(Pushed::Refused { why }) => {
                     let (name, target) = (self.name(), &swap.target);

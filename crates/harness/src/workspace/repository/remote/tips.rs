@@ -18,7 +18,7 @@ use crate::workspace::{
 
 /// The time for which an answer of the server counts for those who only look. A push that relies on
 /// an older one is refused by its lease.
-const FRESH: Duration = Duration::from_secs(5);
+const FRESH: Duration = Duration::from_secs(2);
 /// The prefix of the refs for what this clone knows of its remotes.
 pub(in super::super) const KNOWN: &str = "refs/harness/remotes/";
 
