@@ -128,7 +128,9 @@ impl World {
         };
         let mode = ConcurrencyMode::Concurrent;
         world.apply(&Command::SetMode(SetMode { mode })).unwrap();
-        world.apply(&Command::SetTarget(SetTarget { branch: "main".into(), remote: None })).unwrap();
+        world
+            .apply(&Command::SetTarget(SetTarget { branch: "main".into(), remote: None }))
+            .unwrap();
         for n in 0..world.plans.len() {
             let holder = Holder { task: task(n), worker: worker(&format!("w{n}")), epoch: None };
             let worker = Worker { machine: None, pending: None, holder, base: 0, work: 0, head: 0 };

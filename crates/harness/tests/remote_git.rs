@@ -274,11 +274,8 @@ fn a_file_with_a_secret_is_left_out_of_a_snapshot() {
 #[test]
 fn snapshots_and_rescues_can_stay_at_home() {
     let f = fresh();
-    let at_home = RemoteSettings {
-        backups: Sharing::Local,
-        rescues: Sharing::Local,
-        ..settings(&f)
-    };
+    let at_home =
+        RemoteSettings { backups: Sharing::Local, rescues: Sharing::Local, ..settings(&f) };
     let shared = opened(&f, &f.clone, at_home);
     let base = busy(&f, &shared);
     back_up(&shared, &base);

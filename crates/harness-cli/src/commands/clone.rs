@@ -13,7 +13,9 @@ use crate::{
 /// Makes the clone, unless the directory is one of the same address, and enters it.
 pub(super) fn enter(env: &Environment, url: &str, directory: &Path) -> Result<()> {
     if env.path(PIN).is_some() {
-        return Err(Failure::usage(format!("--clone makes a project of its own, but {PIN} is set")));
+        return Err(Failure::usage(format!(
+            "--clone makes a project of its own, but {PIN} is set"
+        )));
     }
     if is_taken(directory)? {
         refuse_another(url, directory)?;

@@ -109,7 +109,11 @@ fn show_remotes(remotes: &BTreeMap<String, String>) {
     for (name, url) in remotes {
         let shown = RemoteAddress::new(name, url).map(|address| address.shown());
         if let Ok(shown) = shown {
-            eprintln!("git remote, used with `[fleet] remote`: {} {}", visible(name), visible(&shown));
+            eprintln!(
+                "git remote, used with `[fleet] remote`: {} {}",
+                visible(name),
+                visible(&shown)
+            );
         }
     }
 }

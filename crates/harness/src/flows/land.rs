@@ -43,11 +43,7 @@ impl Landing {
         }
     }
 
-    async fn perform_here<A>(
-        &self,
-        branch: &Branch<A>,
-        effect: LandEffect,
-    ) -> Result<LandReport> {
+    async fn perform_here<A>(&self, branch: &Branch<A>, effect: LandEffect) -> Result<LandReport> {
         match effect {
             LandEffect::Look { files } => self.look(files).await,
             LandEffect::Await => {

@@ -67,7 +67,8 @@ const KEPT: [&str; 9] = [
 const OF_CREDENTIALS: [&str; 2] = ["core.askPass=", "credential.helper="];
 
 /// Settings of calls over the network. Nothing is packed beside them.
-const OVER_NETWORK: [&str; 3] = ["gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false"];
+const OVER_NETWORK: [&str; 3] =
+    ["gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false"];
 
 /// The beginnings of variables by which the user chooses how git reaches a server.
 const OF_NETWORK: [&str; 6] =

@@ -77,16 +77,15 @@ impl Footing {
                 (usize::from(count), Naming::Numbered, WhenIdle::Leave)
             }
             (Manner::Run, Some(_)) => return Self::alone(args),
-            (Manner::Run, None) if apart || concurrent => {
-                (1, Naming::Numbered, WhenIdle::Leave)
-            }
+            (Manner::Run, None) if apart || concurrent => (1, Naming::Numbered, WhenIdle::Leave),
             (Manner::Run, None) => return Self::alone(args),
         };
         let land = args.land.unwrap_or(config.parallel.land);
         if land == Land::Pr && config.fleet.remote.is_some() {
             let what = "a pull request for each run, and results on a remote, exclude each other";
-            return Err(Failure::config(what)
-                .hint("leave out `land = \"pr\"` in [parallel] (or --land pr), or `remote` in [fleet]"));
+            return Err(Failure::config(what).hint(
+                "leave out `land = \"pr\"` in [parallel] (or --land pr), or `remote` in [fleet]",
+            ));
         }
         let of_fleet = config.fleet.target.clone().filter(|_| config.fleet.remote.is_some());
         Ok(Self::Together(CrewPlan {
@@ -169,11 +168,7 @@ pub(super) struct CrewAtWork {
 
 impl CrewAtWork {
     /// Registers the workers. Nobody else can have their ids until this is dropped.
-    pub(super) fn register(
-        plan: CrewPlan,
-        base: &BaseId,
-        fleet: &FleetTerms<'_>,
-    ) -> Result<Self> {
+    pub(super) fn register(plan: CrewPlan, base: &BaseId, fleet: &FleetTerms<'_>) -> Result<Self> {
         let (config, root) = (fleet.config, fleet.root.path());
         let trees = config.parallel.trees();
         let repository = Arc::new(GitRepository::new(fleet.workspace.clone(), root, trees)?);

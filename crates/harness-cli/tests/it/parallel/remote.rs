@@ -84,7 +84,12 @@ fn three_clones_land_on_one_remote() {
     let clones: Vec<_> = (0..3).map(|_| server.clone()).collect();
     for (n, env) in clones.iter().enumerate() {
         for t in 0..3 {
-            add(env, &format!("c{n}t{t}"), &format!("echo > f{n}-{t}"), &format!("test -f f{n}-{t}"));
+            add(
+                env,
+                &format!("c{n}t{t}"),
+                &format!("echo > f{n}-{t}"),
+                &format!("test -f f{n}-{t}"),
+            );
         }
     }
     let runs: Vec<_> = clones.iter().map(|env| Going::start(env, &RUN)).collect();
@@ -94,14 +99,14 @@ fn three_clones_land_on_one_remote() {
     }
     let mut landed = server.landed();
     landed.sort();
-    let expected: Vec<_> =
-        (0..3).flat_map(|n| (0..3).map(move |t| format!("c{n}t{t}"))).collect();
+    let expected: Vec<_> = (0..3).flat_map(|n| (0..3).map(move |t| format!("c{n}t{t}"))).collect();
     assert_eq!(landed, expected, "every task landed once");
     assert_eq!(server.files("main").len(), 9);
     assert_eq!(server.refs(), ["refs/heads/main"], "nothing is left on the server");
     for env in &clones {
         for task in tasks(env) {
-            assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("completed"), Some(0)));
+            let end = (task["status"].as_str(), task["attempts"].as_u64());
+            assert_eq!(end, (Some("completed"), Some(1)), "{task}");
         }
         // The branch of the clone follows the target, and its tree was clean.
         assert_eq!(env.git(["status", "--porcelain", "--untracked-files=no"]), "");
@@ -125,7 +130,7 @@ fn a_race_that_a_foreign_push_wins_is_run_again_without_an_attempt() {
     add(&env, "t1", "echo > mine", &push);
     env.run(RUN).success();
     assert_eq!(server.landed(), ["", "t1"]);
-    assert_eq!(tasks(&env)[0]["attempts"], 0);
+    assert_eq!(tasks(&env)[0]["attempts"], 1);
     let log = env.read("harness-progress.txt");
     assert!(!log.contains("ERROR"), "{log}");
 }
@@ -189,16 +194,16 @@ fn a_dead_clones_work_is_continued_from_its_snapshot() {
     let env = server.clone().variable("HARNESS_LEASE_SECONDS", "2");
     let ready = fifo(&env, "ready");
     let once = env.home().join("once").display().to_string();
-    // The first life stops after its checkpoint. The second finds what the first one left.
+    // The first life makes a checkpoint and stops. What it left is all that the check needs.
     let script = format!(
-        "if ! [ -e {once} ]; then touch {once}; echo half > half; \
+        "test -e {once} && exit 1; touch {once}; echo done > done; \
          \"$HARNESS\" task checkpoint t1 --step 1 --total 2 'the first half' >&2; \
          while ! git ls-remote origin | grep -q refs/harness/work/t1; do sleep 0.1; done; \
-         echo ready > {ready}; exec sleep 600; fi; cat half > whole",
+         echo ready > {ready}; exec sleep 600",
         ready = ready.display(),
     );
     let env = env.variable("HARNESS", env!("CARGO_BIN_EXE_harness"));
-    add(&env, "t1", &script, "test -f whole && test -f half");
+    add(&env, "t1", &script, "test -f done");
     let mut run = Going::start(&env, &["run", "--agent", "shell", "--workers", "1"]);
     assert_eq!(hear(&ready), "ready");
     run.kill();
@@ -209,10 +214,10 @@ fn a_dead_clones_work_is_continued_from_its_snapshot() {
     other.run(["trust", "--yes"]).success();
     fs::rename(env.root(), env.root().with_extension("away")).unwrap();
     other.run(["run", "--agent", "shell", "--workers", "1"]).success();
-    assert_eq!(server.files("main"), ["half", "whole"]);
+    assert_eq!(server.files("main"), ["done"]);
     let log = other.read("harness-progress.txt");
     assert!(log.contains("Completed [t1]"), "{log}");
-    assert_eq!(tasks(&other)[0]["attempts"], 0, "{log}");
+    assert_eq!(tasks(&other)[0]["attempts"], 1, "{log}");
     let rescues = server.refs().into_iter().filter(|name| name.starts_with("refs/harness/rescue/"));
     assert_eq!(rescues.count(), 1, "what the dead one left is kept");
 }
@@ -262,7 +267,10 @@ fn large_files_are_pushed_before_a_result_lands() {
     add(&env, "t2", "echo '*.bin filter=lfs diff=lfs' > .gitattributes", "test -f .gitattributes");
     env.run(RUN).success();
     let tip = server.env.git(["rev-parse", "main"]);
-    assert_eq!(fs::read_to_string(&said).unwrap(), format!("push origin refs/heads/landing {tip}"));
+    assert_eq!(
+        fs::read_to_string(&said).unwrap(),
+        format!("push origin refs/heads/landing {tip}\n")
+    );
 }
 
 #[test]
@@ -277,7 +285,7 @@ fn a_worker_makes_its_own_clone() {
     let place = env.root().join("mine");
     let (url, place) = (server.url(), place.display().to_string());
     let work = ["work", "--agent", "shell", "--clone", &url, &place];
-    env.run(work).code(2).stderr_contains("is not trusted");
+    env.run(work).code(5).stderr_contains("is not trusted");
     env.run(["-C", &place, "trust", "--yes"]).success();
     env.run(work).success();
     assert!(server.files("main").contains(&"one".to_owned()));

@@ -4,7 +4,10 @@
 //! A snapshot is a commit with the files of the tree, on top of HEAD. Its message names the claim, so
 //! that a ledger of another clone, whose tasks have the same names, does not take it for its own.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use harness_core::{CommitId, Epoch, TaskId, TreeId, WorkerId};
 use sha2::{Digest, Sha256};
@@ -29,11 +32,14 @@ use crate::workspace::{
 /// Names the claim in the message of a snapshot.
 const CLAIM_TRAILER: &str = "Harness-Claim: ";
 
-/// The last snapshot on the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LastBackup {
-    head: CommitId,
-    files: TreeId,
+/// The snapshots of an attempt.
+#[derive(Debug, Default)]
+pub(super) struct Backups {
+    /// The state in the last one: HEAD, and the files.
+    last: Option<(CommitId, TreeId)>,
+    /// `true` once the attempt has announced a result or has ended. A snapshot that is late must not
+    /// replace that.
+    over: bool,
 }
 
 /// A claim that is recorded in a snapshot.
@@ -59,9 +65,8 @@ impl Claim<'_> {
         files: &TreeId,
     ) -> Result<CommitId, WorkspaceError> {
         let (task, base, digest) = (self.task, self.base, self.digest());
-        let message = format!(
-            "{task}: work in progress\n\n{BASE_TRAILER}{base}\n{CLAIM_TRAILER}{digest}\n"
-        );
+        let message =
+            format!("{task}: work in progress\n\n{BASE_TRAILER}{base}\n{CLAIM_TRAILER}{digest}\n");
         commit_tree(git, files, std::slice::from_ref(head), &message)
     }
 
@@ -83,18 +88,23 @@ impl RemoteRepository {
             return Ok(());
         }
         let Backup { task, epoch, base } = *backup;
+        let backups = self.backups_of(task, epoch);
+        let mut backups = backups.lock().unwrap_or_else(PoisonError::into_inner);
+        if backups.over {
+            return Ok(());
+        }
         let (_, workspace) = self.local.open(worker)?;
         let git = workspace.git()?;
         let look = Look::take(&git, &workspace.own)?;
         let head = look.commit()?;
         let files = Snapshot::take(&git, &workspace.own, look)?.tree;
-        let (key, last) = ((task.clone(), epoch), LastBackup { head, files });
-        if self.state().backups.get(&key) == Some(&last) {
+        let state = Some((head.clone(), files.clone()));
+        if backups.last == state {
             return Ok(());
         }
         let tree = self.local.tree_path(worker);
         let claim = Claim { task, epoch, base, tree: &tree };
-        let record = claim.record(&git, &last.head, &last.files)?;
+        let record = claim.record(&git, &head, &files)?;
         let reference = Names::Hidden.work(task, epoch);
         let Some(Shareable { commit, left_out }) = self.shareable(&git, &record, base)? else {
             self.warn(format!("no snapshot of {task} is pushed: the name of a file is a secret"));
@@ -102,14 +112,22 @@ impl RemoteRepository {
         };
         self.warn_left_out(&format!("the snapshot of {task}"), &left_out);
         match self.transport.push(&[Update::set(&reference, &commit)])? {
-            Pushed::Done => {
-                self.state().backups.insert(key, last);
-            }
+            Pushed::Done => backups.last = state,
             // The next one is as good.
             Pushed::Overtaken => {}
             Pushed::Refused { why } => self.use_branches(&why),
         }
         Ok(())
+    }
+
+    fn backups_of(&self, task: &TaskId, epoch: Epoch) -> Arc<Mutex<Backups>> {
+        Arc::clone(self.state().backups.entry((task.clone(), epoch)).or_default())
+    }
+
+    /// Ends the snapshots of an attempt. One that is on its way arrives first.
+    fn end_backups(&self, task: &TaskId, epoch: Epoch) {
+        let backups = self.backups_of(task, epoch);
+        backups.lock().unwrap_or_else(PoisonError::into_inner).over = true;
     }
 
     /// Pushes a result that is about to be announced, with the original work that it is made from.
@@ -127,7 +145,7 @@ impl RemoteRepository {
         let claim = Claim { task, epoch: *epoch, base, tree: &tree };
         let files = git.read("rev-parse").args(["--verify", &format!("{work}^{{tree}}")]).line()?;
         let record = claim.record(git, &work, &tree_id(&files)?)?;
-        self.state().backups.remove(&(task.clone(), *epoch));
+        self.end_backups(task, *epoch);
         self.push_ours(|names| {
             let announced = Update::set(&names.work(task, *epoch), result);
             vec![announced, Update::set(&names.original(task, *epoch), &record)]
@@ -179,7 +197,7 @@ impl RemoteRepository {
     /// work is on the target or saved here.
     pub(super) fn end_work(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
         let git = &self.local.main.git;
-        self.state().backups.remove(&(task.clone(), epoch));
+        self.end_backups(task, epoch);
         let branch = format!("refs/heads/{}", crate::workspace::shared::task_branch(task, epoch));
         if commit_of(git, &branch)?.is_some() {
             return Ok(());

@@ -25,9 +25,8 @@ impl RemoteRepository {
         terms: &CleanupTerms,
     ) -> Result<Vec<CleanupItem>, WorkspaceError> {
         let own = self.settings.ledger.as_deref();
-        let works = Names::ALL
-            .into_iter()
-            .flat_map(|names| [names.works(), names.tokens(own) + "*"]);
+        let works =
+            Names::ALL.into_iter().flat_map(|names| [names.works(), names.tokens(own) + "*"]);
         let patterns: Vec<String> = works.chain([RESCUES.to_owned()]).collect();
         let listed = self.reach(|| self.transport.list(&patterns))?;
         let is_closed =
@@ -50,6 +49,10 @@ impl RemoteRepository {
             items.extend(self.clean(CleanupKind::StaleRef, name, commit, None, terms)?);
         }
         items.extend(self.clean_rescues(&rescues, terms)?);
+        if terms.mode == CleanupMode::Remove {
+            // What was saved here is shared as any other rescue is.
+            self.share_rescues();
+        }
         Ok(items)
     }
 

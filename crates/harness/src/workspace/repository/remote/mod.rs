@@ -81,9 +81,8 @@ pub struct RemoteRepository {
 #[derive(Debug, Default)]
 struct RemoteState {
     names: Names,
-    /// The last snapshot of each attempt on the server: the commit that was pushed, and the state that
-    /// it shows.
-    backups: BTreeMap<(TaskId, Epoch), backup::LastBackup>,
+    /// The snapshots of each attempt of this process.
+    backups: BTreeMap<(TaskId, Epoch), Arc<Mutex<backup::Backups>>>,
     warnings: Vec<String>,
 }
 

@@ -63,12 +63,18 @@ impl SharedRepository for RemoteRepository {
             Some(_) => self.local.transplant(worker, dead, epoch)?,
             None => self.recover(worker, dead, epoch)?,
         };
-        self.share_rescues()?;
+        self.share_rescues();
         Ok(brought)
     }
 
     fn rebase(&self, worker: &WorkerId, rebase: &Rebase) -> Result<Rebased, WorkspaceError> {
-        self.bring(&rebase.onto)?;
+        match self.bring(&rebase.onto) {
+            // The entry before it has announced something else by now. It is no verdict.
+            Err(WorkspaceError::NoSuchCommit { .. }) => {
+                return Ok(Rebased::Conflict { files: Vec::new() });
+            }
+            brought => brought?,
+        }
         let rebased = self.local.rebase(worker, rebase)?;
         match &rebased {
             // Nothing is announced that the server does not have.
@@ -129,7 +135,7 @@ impl SharedRepository for RemoteRepository {
         target: &str,
     ) -> Result<(), WorkspaceError> {
         self.local.end_branch(worker, task, epoch, target)?;
-        self.share_rescues()?;
+        self.share_rescues();
         match self.end_work(task, epoch) {
             // What stays on the server is found by `gc`.
             Err(why @ WorkspaceError::Unreachable { .. }) => {
@@ -142,6 +148,7 @@ impl SharedRepository for RemoteRepository {
 
     fn close(&self, worker: &WorkerId) -> Result<(), WorkspaceError> {
         self.local.close(worker)?;
-        self.share_rescues()
+        self.share_rescues();
+        Ok(())
     }
 }

@@ -127,30 +127,43 @@ impl RemoteRepository {
 
     /// Pushes the rescues of this clone that are not on the server yet. What cannot be pushed now is
     /// tried again the next time.
-    pub(super) fn share_rescues(&self) -> Result<(), WorkspaceError> {
-        let git = &self.local.main.git;
+    pub(super) fn share_rescues(&self) {
         if self.settings.rescues == Sharing::Local {
-            return Ok(());
+            return;
         }
-        for rescue in all(git, None)? {
+        if let Err(why) = self.push_rescues() {
+            tracing::warn!(%why, "rescues are not on the server yet");
+        }
+    }
+
+    fn push_rescues(&self) -> Result<(), WorkspaceError> {
+        let git = &self.local.main.git;
+        let rescues = all(git, None)?;
+        self.forget_marks(git, &rescues)?;
+        for rescue in rescues {
             let mark = self.mark_of(&rescue);
             let known = commit_of(git, &mark)?.is_some_and(|commit| commit == rescue.commit);
             if known || self.names() == Names::Branches {
                 continue;
             }
-            match self.share_rescue(git, &rescue) {
-                Err(why @ WorkspaceError::Unreachable { .. }) => {
-                    tracing::warn!(%why, "rescues are not on the server yet");
-                    return Ok(());
-                }
-                shared => shared?,
-            }
+            self.share_rescue(git, &rescue)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the marks of rescues that are gone, which would keep their commits.
+    fn forget_marks(&self, git: &Git, rescues: &[Rescue]) -> Result<(), WorkspaceError> {
+        let known: BTreeSet<_> = rescues.iter().map(|rescue| self.mark_of(rescue)).collect();
+        let call = git.read("for-each-ref").arg("--format=%(refname)");
+        let marks = call.arg(format!("{SHARED}{}/", self.name())).output()?;
+        for mark in String::from_utf8_lossy(&marks).lines().filter(|mark| !known.contains(*mark)) {
+            git.write("update-ref").args(["-m", "harness: gc", "-d", mark]).output()?;
         }
         Ok(())
     }
 
     /// Returns the ref that shows that a rescue is on the server.
-    pub(super) fn mark_of(&self, rescue: &Rescue) -> String {
+    fn mark_of(&self, rescue: &Rescue) -> String {
         let name = rescue.reference.strip_prefix(PREFIX).unwrap_or(&rescue.reference);
         format!("{SHARED}{}/{name}", self.name())
     }

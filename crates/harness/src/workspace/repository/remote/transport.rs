@@ -170,6 +170,8 @@ impl Transport {
             Some(secret) => detail.replace(secret, ""),
             None => detail,
         };
+        let lines = detail.lines().map(str::trim).filter(|line| !line.is_empty());
+        let detail = lines.collect::<Vec<_>>().join(" ");
         WorkspaceError::Unreachable { remote: self.remote.name.clone(), detail }
     }
 
