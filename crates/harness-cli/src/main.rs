@@ -6,6 +6,7 @@ mod config;
 mod environment;
 mod exit;
 mod failure;
+mod fleet;
 mod host;
 mod interrupt;
 mod invocation;

@@ -12,7 +12,7 @@ mod consent;
 mod grant;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     io::Write,
     os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
@@ -130,7 +130,7 @@ impl Trust {
         let unwritable = |why: io::Error| Failure::file("write", &file, &why);
         let _turn = self.turn().map_err(unwritable)?;
         let mut grant = match self.granted(root)? {
-            Some(old) => Grant { items: old.items.clone(), hooks: old.hooks.clone(), ..grant },
+            Some(old) => Grant { granted_at: grant.granted_at, ..Grant::clone(&old) },
             None => grant,
         };
         grant.items.add(items);
@@ -148,6 +148,24 @@ impl Trust {
     /// Returns the digest of the trusted git hooks.
     pub(crate) fn hooks(&self, root: &StateRoot) -> Result<Option<String>> {
         Ok(self.granted(root)?.and_then(|grant| grant.hooks.clone()))
+    }
+
+    /// Trusts the addresses of these remotes from now on. Others that were trusted before stay.
+    pub(crate) fn grant_remotes(
+        &self,
+        root: &StateRoot,
+        remotes: BTreeMap<String, String>,
+    ) -> Result<()> {
+        self.update(root, |grant| {
+            let before = grant.remotes.clone();
+            grant.remotes.extend(remotes);
+            grant.remotes != before
+        })
+    }
+
+    /// Returns the trusted address of a remote.
+    pub(crate) fn remote(&self, root: &StateRoot, name: &str) -> Result<Option<String>> {
+        Ok(self.granted(root)?.and_then(|grant| grant.remotes.get(name).cloned()))
     }
 
     /// Adds items that the user has just made to a place that is trusted already.
@@ -198,9 +216,14 @@ impl Trust {
             warn(&format!("{root} is not trusted to run its commands: {why}"));
             return;
         }
-        // Hooks in the git directory are the user's own, because no pull brings them.
-        let found = GitWorkspace::discover(root.path(), root.path(), Filters::Off);
-        let hooks = found.ok().and_then(|git| git.commit_hooks().ok().flatten());
+        // Hooks and remotes in the git directory are the user's own, because no pull brings them.
+        let found = GitWorkspace::discover(root.path(), root.path(), Filters::Off).ok();
+        let remotes = found.as_ref().and_then(|git| git.remotes().ok()).unwrap_or_default();
+        let trust = Self::of_user(env);
+        if let Err(why) = trust.and_then(|trust| trust.grant_remotes(root, remotes)) {
+            warn(&format!("the git remotes are not trusted yet: {why}"));
+        }
+        let hooks = found.and_then(|git| git.commit_hooks().ok().flatten());
         if let Some(hooks) = hooks.filter(|hooks| !hooks.in_work_tree)
             && let Err(why) = Self::of_user(env).and_then(|trust| trust.grant_hooks(root, &hooks))
         {

@@ -211,7 +211,11 @@ fn commits_ahead(env: &Environment, root: &StateRoot, config: &SessionConfig) ->
     let target = TargetCard::of(config, None)?;
     let branch = target.detached()?;
     let than = Some(target.branch.as_str()).filter(|than| *than != branch);
-    workspace(env, root, root.path()).ok()?.commits_ahead(branch, than).ok()
+    let workspace = workspace(env, root, root.path()).ok()?;
+    match &target.remote {
+        Some(remote) => workspace.commits_to_pull(remote, branch).ok(),
+        None => workspace.commits_ahead(branch, than).ok(),
+    }
 }
 
 /// Adds the attempt that a claim belongs to, with its run. A row that cannot be read is left out.

@@ -122,9 +122,13 @@ pub struct SessionConfig {
     pub max_sessions: i64,
     /// The branch on which results land, while a claim is open.
     pub target_branch: Option<String>,
+    /// The remote whose branch the target is; `None` for a branch of this repository.
+    pub target_remote: Option<String>,
     /// The branch on which results land in the place of the target, because the tree of the user must
     /// not be touched.
     pub landed_branch: Option<String>,
+    /// The reason for which they land there.
+    pub landed_why: Option<String>,
 }
 
 impl SessionConfig {
@@ -141,7 +145,9 @@ impl Default for SessionConfig {
             max_tasks_per_session: 20,
             max_sessions: 50,
             target_branch: None,
+            target_remote: None,
             landed_branch: None,
+            landed_why: None,
         }
     }
 }

@@ -20,7 +20,8 @@ use harness_core::{
         land::{Land, LandEffect, LandEnd, LandReport, LandTerms, LandingBranch, Rebased, Swapped},
     },
     receipt::{CheckRecord, VERSION},
-    task::{Status, Via},
+    run::StopReason,
+    task::{Intent, Status, Via},
 };
 use proptest::prelude::*;
 use support::{ledger, worker};
@@ -48,10 +49,19 @@ enum Move {
     /// The next pending effect of a worker ends.
     Go(usize),
     Tick(usize),
+    /// The server does not answer the pending effect of a worker, which happened there or not.
+    Cut(usize, Happened),
     /// The user commits on the target.
     User,
     /// Nobody gives a sign of life for a while.
     Silence,
+}
+
+/// Whether an effect happened although its answer was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Happened {
+    Yes,
+    No,
 }
 
 struct World {
@@ -118,7 +128,9 @@ impl World {
         };
         let mode = ConcurrencyMode::Concurrent;
         world.apply(&Command::SetMode(SetMode { mode })).unwrap();
-        world.apply(&Command::SetTarget(SetTarget { branch: "main".into() })).unwrap();
+        world
+            .apply(&Command::SetTarget(SetTarget { branch: "main".into(), remote: None }))
+            .unwrap();
         for n in 0..world.plans.len() {
             let holder = Holder { task: task(n), worker: worker(&format!("w{n}")), epoch: None };
             let worker = Worker { machine: None, pending: None, holder, base: 0, work: 0, head: 0 };
@@ -159,9 +171,20 @@ impl World {
         }
         let work = self.commit(Some(base), n);
         self.passed.insert((n, base));
-        let receipt = self.receipt(&claimed.task, base, work, &holder);
+        self.land(n, claimed.task, holder, (base, work));
+    }
+
+    /// Lets a result that passed its check on its own base join the line.
+    fn land(
+        &mut self,
+        n: usize,
+        task: harness_core::Task,
+        holder: Holder,
+        (base, work): (usize, usize),
+    ) {
+        let receipt = self.receipt(&task, base, work, &holder);
         let terms = LandTerms {
-            task: claimed.task,
+            task,
             holder: holder.clone(),
             lease_seconds: 1800,
             rules: Rules::default(),
@@ -285,8 +308,48 @@ impl World {
                 self.fail(&holder, category, &message, attempts);
                 self.begin(n);
             }
+            LandEnd::Left(stop) if stop.reason == StopReason::EnvSetup => self.recover(n),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Takes a result up that was left, as another worker does.
+    fn recover(&mut self, n: usize) {
+        let found = self.ledger.task(&task(n)).unwrap().clone();
+        let over = TakeOver {
+            task: task(n),
+            epoch: found.epoch,
+            gone: Gone::Dead,
+            worker: self.workers[n].holder.worker.clone(),
+            lease_seconds: 1800,
+            worktree: None,
+        };
+        let Ok(Reply::Claimed(claimed)) = self.apply(&Command::TakeOver(over)) else {
+            panic!("a task that was left can be taken over")
+        };
+        let holder = Holder { epoch: Some(claimed.epoch), ..self.workers[n].holder.clone() };
+        let token = self.tokens[n].take();
+        if let Some(Intent::Land { to, .. }) = found.intent() {
+            if token.as_ref() != Some(to) && self.below(self.tip).contains(&index(to)) {
+                return self.complete(holder, to);
+            }
+            self.apply(&Command::VoidIntent(VoidIntent { holder: holder.clone() })).unwrap();
+        }
+        let task = self.ledger.task(&task(n)).unwrap().clone();
+        let Worker { base, work, .. } = self.workers[n];
+        self.workers[n].head = work;
+        self.land(n, task, holder, (base, work));
+    }
+
+    fn complete(&mut self, holder: Holder, to: &CommitId) {
+        let complete = Complete {
+            holder,
+            authority: Authority::Holder,
+            proof: Proof::Passed { command: "make test".into() },
+            unchecked: Unchecked::Forbidden,
+            commit: Some(to.clone()),
+        };
+        self.apply(&Command::Complete(complete)).unwrap();
     }
 
     fn perform(&mut self, n: usize, effect: LandEffect) -> LandReport {
@@ -379,10 +442,32 @@ impl World {
         }
     }
 
+    /// Ends the pending effect of a worker without an answer, if it is one that needs the server.
+    fn cut(&mut self, n: usize, happened: Happened) {
+        let needs_server = |effect: &LandEffect| match effect {
+            LandEffect::Rebase { .. }
+            | LandEffect::SetToken { .. }
+            | LandEffect::Swap { .. }
+            | LandEffect::VoidToken { .. } => true,
+            LandEffect::Look { .. }
+            | LandEffect::Await
+            | LandEffect::Judge { .. }
+            | LandEffect::Branch { .. } => false,
+        };
+        let Some(effect) = self.workers[n].pending.take_if(|effect| needs_server(effect)) else {
+            return;
+        };
+        if happened == Happened::Yes {
+            self.perform(n, effect);
+        }
+        self.step(n, Input::Ended(LandReport::Unreachable { why: "no answer".into() }));
+    }
+
     fn play(&mut self, step: &Move) {
         let count = self.workers.len();
         match step {
             Move::Go(n) => self.go(n % count),
+            Move::Cut(n, happened) => self.cut(n % count, *happened),
             Move::Tick(n) => {
                 // A tick comes only while an effect is under way.
                 if self.workers[n % count].pending.is_some() {
@@ -461,6 +546,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     let step = prop_oneof![
         20 => (0..8usize).prop_map(Move::Go),
         2 => (0..8usize).prop_map(Move::Tick),
+        1 => (0..8usize).prop_map(|n| Move::Cut(n, Happened::Yes)),
+        1 => (0..8usize).prop_map(|n| Move::Cut(n, Happened::No)),
         1 => Just(Move::User),
         1 => Just(Move::Silence),
     ];

@@ -451,7 +451,7 @@ fn the_mode_changes_only_while_no_run_holds_a_task() {
 #[test]
 fn the_target_stays_while_a_claim_is_open() {
     let mut ledger = concurrent(THREE);
-    let set = |branch: &str| Command::SetTarget(SetTarget { branch: branch.into() });
+    let set = |branch: &str| Command::SetTarget(SetTarget { branch: branch.into(), remote: None });
     let target = |ledger: &Ledger| ledger.head().session_config.target_branch.clone().unwrap();
     apply(&mut ledger, set("main")).unwrap();
     apply(&mut ledger, set("next")).unwrap();

@@ -1,5 +1,7 @@
 //! `harness gc`
 
+use std::sync::Arc;
+
 use harness::{
     clock::{Clock as _, SystemClock},
     store::{Presence, Registry, lock::sweep_guards},
@@ -9,15 +11,22 @@ use harness_core::{Ledger, role::Operation};
 use serde_json::json;
 
 use crate::{
-    config::Overrides, exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line,
+    config::Overrides,
+    exit::ExitCode,
+    failure::Result,
+    fleet::FleetTerms,
+    invocation::Invocation,
+    paint::{one_line, warn},
     root::StateRoot,
+    trust::Trust,
 };
 
 /// Remove what dead workers and ended attempts left behind
 ///
 /// Removes the work trees of workers that are gone, the branches of attempts whose work has landed or is
 /// saved, and rescues that are older than `[keep] rescue_days`. What is nowhere else is saved before it
-/// is removed. Work trees of open claims stay, because the next worker recovers them. `harness run` and
+/// is removed. With `[fleet] remote`, the same holds for what ended attempts left on the remote. Work
+/// trees of open claims stay, because the next worker recovers them. `harness run` and
 /// `harness work` do the same for dead workers when they start.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -40,7 +49,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let config = invocation.config(&root, Overrides::default())?;
     let ledger = invocation.look(&root)?;
     let workspace = invocation.workspace(&root)?;
-    let repository = GitRepository::new(workspace, root.path(), config.parallel.trees())?;
+    let local = GitRepository::new(workspace.clone(), root.path(), config.parallel.trees())?;
+    let repository = Arc::new(local);
     let mode = if args.dry_run { CleanupMode::Plan } else { CleanupMode::Remove };
     let days = config.keep.rescue_days;
     let mut terms = CleanupTerms::of_ledger(&ledger, mode, days, SystemClock.now());
@@ -49,7 +59,24 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         let open = ledger.tasks().filter(|task| task.unfinished());
         terms.open_tasks.extend(open.map(|task| task.id.clone()));
     }
-    let items = repository.cleanup(&terms)?;
+    let mut items = repository.cleanup(&terms)?;
+    let fleet = FleetTerms {
+        env: &invocation.env,
+        root: &root,
+        config: &config,
+        workspace: &workspace,
+        secrets: &invocation.secrets(&root),
+        lease_seconds: invocation.lease_seconds()?,
+    };
+    // An untrusted root connects nowhere.
+    if Trust::of_user(&invocation.env)?.is_trusted(&root)?
+        && let Some(remote) = fleet.repository(Arc::clone(&repository))?
+    {
+        match remote.cleanup_remote(&ledger, &terms) {
+            Ok(more) => items.extend(more),
+            Err(why) => warn(&format!("nothing is removed from the remote: {why}")),
+        }
+    }
     let forgotten = forget(&root, &ledger, mode)?;
     if mode == CleanupMode::Remove {
         sweep_guards();

@@ -6,6 +6,7 @@ pub(crate) mod add;
 pub(crate) mod args;
 pub(crate) mod ask;
 pub(crate) mod budget;
+mod clone;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;

@@ -205,6 +205,7 @@ impl From<WorkspaceError> for Failure {
             | WorkspaceError::WrongWorktree { .. }
             | WorkspaceError::NotDescendant { .. }
             | WorkspaceError::HeadMoved { .. }
+            | WorkspaceError::Unreachable { .. }
             | WorkspaceError::Git { .. } => Self::error(text),
             // The library may add variants.
             _ => Self::error(text),

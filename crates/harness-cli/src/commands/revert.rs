@@ -1,6 +1,6 @@
 //! `harness revert`
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use harness::{
     check::Check,
@@ -23,9 +23,10 @@ use serde_json::json;
 
 use super::{runs::run_of_name, verify};
 use crate::{
-    config::{Config, Overrides},
+    config::Overrides,
     exit::ExitCode,
     failure::{Failure, Result},
+    fleet::FleetTerms,
     host::{make_way, places},
     invocation::Invocation,
     paint::{one_line, visible, warn},
@@ -71,7 +72,16 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let tasks = chosen(&root, &ledger, &args.what)?;
     let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
     let target = target(&ledger, &workspace)?;
-    let end = take_back(&root, &config, &ledger, &workspace, &target, &tasks)?;
+    let secrets = crate::secrets::known(&config);
+    let fleet = FleetTerms {
+        env: &invocation.env,
+        root: &root,
+        config: &config,
+        workspace: &workspace,
+        secrets: &secrets,
+        lease_seconds: invocation.lease_seconds()?,
+    };
+    let end = take_back(&fleet, &ledger, &target, &tasks)?;
     let (commit, reverted) = match end {
         ReversalEnd::Landed { commit, reverted } => (Some(commit), reverted),
         // An earlier revert was cut short, or the tasks changed nothing.
@@ -81,7 +91,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
         refused => return Err(refusal(&refused, &target)),
     };
-    let reason = crate::secrets::known(&config).text(&args.reason).into_owned();
+    let reason = secrets.text(&args.reason).into_owned();
     let tasks: Vec<TaskId> = tasks.into_iter().collect();
     let dependents = reopen(&project, locking, &tasks, reason)?;
     tell(invocation, &args, &Told { tasks, commit, reverted, dependents, target })
@@ -136,17 +146,21 @@ fn target(ledger: &Ledger, workspace: &GitWorkspace) -> Result<String> {
 }
 
 fn take_back(
-    root: &StateRoot,
-    config: &Config,
+    fleet: &FleetTerms<'_>,
     ledger: &Ledger,
-    workspace: &GitWorkspace,
     target: &str,
     tasks: &BTreeSet<TaskId>,
 ) -> Result<ReversalEnd> {
+    let FleetTerms { root, config, workspace, .. } = *fleet;
     let settings = config.parallel.trees();
-    let repository = GitRepository::new(workspace.clone(), root.path(), settings)?;
+    let repository = Arc::new(GitRepository::new(workspace.clone(), root.path(), settings)?);
+    let remote = fleet.repository(Arc::clone(&repository))?;
     let reversal = Reversal {
         repository: &repository,
+        shared: match &remote {
+            Some(remote) => remote,
+            None => &*repository,
+        },
         workspace,
         root: root.path(),
         target,

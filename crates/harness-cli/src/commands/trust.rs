@@ -1,6 +1,8 @@
 //! `harness trust`
 
-use harness::workspace::CommitHooks;
+use std::collections::BTreeMap;
+
+use harness::workspace::{CommitHooks, RemoteAddress};
 use harness_core::role::Operation;
 use serde_json::json;
 
@@ -25,7 +27,8 @@ use crate::{
 /// new, you are asked about that alone. Ledgers that you create yourself (`harness init`), tasks
 /// that you add, and files that git does not track are trusted from the start. The commit hooks of
 /// the repository are recorded too: with `[git] hooks = true` a run uses them while they are the
-/// recorded ones.
+/// recorded ones. So are the addresses of its remotes: with `[fleet] remote` results go to the recorded
+/// address, whatever the repository contains later.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -66,6 +69,11 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if let Some(hooks) = hooks.as_ref().filter(|_| !args.json) {
         show_hooks(hooks);
     }
+    let remotes = invocation.workspace(&root).ok().and_then(|git| git.remotes().ok());
+    let remotes = remotes.unwrap_or_default();
+    if !args.json {
+        show_remotes(&remotes);
+    }
     match (args.yes, Audience::of_this_process()) {
         (true, _) if args.json => {}
         (true, _) => trust::show(&introduction, &would_run)?,
@@ -80,6 +88,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
     }
     trust.grant(&root, &would_run.items)?;
+    trust.grant_remotes(&root, remotes)?;
     let mut answer = json!({ "trusted": true, "would_run": would_run.document() });
     if let Some(hooks) = &hooks {
         trust.grant_hooks(&root, hooks)?;
@@ -93,6 +102,20 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 fn show_hooks(hooks: &CommitHooks) {
     let (names, folder) = (hooks.names.join(", "), hooks.folder.display().to_string());
     eprintln!("git hooks, used with `[git] hooks = true`: {names} in {}", visible(&folder));
+}
+
+/// Shows the addresses. They are trusted even if none of them is in use.
+fn show_remotes(remotes: &BTreeMap<String, String>) {
+    for (name, url) in remotes {
+        let shown = RemoteAddress::new(name, url).map(|address| address.shown());
+        if let Ok(shown) = shown {
+            eprintln!(
+                "git remote, used with `[fleet] remote`: {} {}",
+                visible(name),
+                visible(&shown)
+            );
+        }
+    }
 }
 
 fn tell(

@@ -1,8 +1,13 @@
 //! `harness work`
 
+use std::path::Path;
+
 use harness::core::machine::worker::WhenIdle;
 
-use super::run::{self, Joining, Manner};
+use super::{
+    clone,
+    run::{self, Joining, Manner},
+};
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Add one more worker, in a work tree of its own
@@ -12,6 +17,9 @@ use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 /// run counts the usage of all its workers. If there is none, it is a run of its own. It leaves when
 /// no work is left.
 ///
+/// With `[fleet] remote` its results land on a branch of a git remote, and it may work in a clone of its
+/// own: `--clone` makes one. A new clone runs nothing before you have looked at it (`harness trust`).
+///
 /// Its results are rebased, checked and landed like those of the other workers. On a ledger that one
 /// worker had for itself, it begins the mode of several workers.
 #[derive(Debug, clap::Args)]
@@ -20,7 +28,8 @@ Examples:
   harness work                              # with the agent of the run in progress
   harness work --agent codex --label gpu
   harness work --agent claude --wait        # stay for new tasks
-  harness work --once --run-id 0197")]
+  harness work --once --run-id 0197
+  harness work --clone git@example.org:shop.git ~/shop-2   # in a clone of its own")]
 pub(crate) struct Args {
     /// The agent [default: that of the run it joins, else as in `harness run`]
     #[arg(long, value_name = "NAME")]
@@ -33,6 +42,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "agent_command")]
     #[arg(conflicts_with = "agent")]
     agent_env: Vec<String>,
+    /// Clone a repository into a directory, with your own git configuration, and work there; a
+    /// directory that is such a clone already is used again
+    #[arg(long, num_args = 2, value_names = ["URL", "DIR"])]
+    clone: Vec<String>,
     /// Stop after this session, even if work is left
     #[arg(long)]
     once: bool,
@@ -60,6 +73,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    if let [url, directory] = &args.clone[..] {
+        clone::enter(&invocation.env, url, Path::new(directory))?;
+    }
     let Args { agent, agent_command, agent_env, once, wait, .. } = args;
     let Args { run_id, label, verbose, no_wait, worker, json, .. } = args;
     let when_idle = if wait { WhenIdle::Wait } else { WhenIdle::Leave };

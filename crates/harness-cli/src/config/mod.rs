@@ -7,6 +7,7 @@
 
 mod duration;
 mod file;
+mod fleet;
 mod key;
 mod layers;
 mod notify;

@@ -9,7 +9,7 @@ use harness::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{duration::Duration, notify::Notify};
+use super::{duration::Duration, fleet::Fleet, notify::Notify};
 
 /// Configuration of harness: `harness.toml` in the state root, or `~/.config/harness/config.toml`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,7 @@ pub(crate) struct Config {
     pub(crate) tasks: Tasks,
     pub(crate) keep: Keep,
     pub(crate) parallel: Parallel,
+    pub(crate) fleet: Fleet,
     pub(crate) import: Import,
     /// Agents by name; a table with a built-in's name refines it
     pub(crate) agents: BTreeMap<String, Agent>,
@@ -71,6 +72,7 @@ impl Default for Config {
             tasks: Tasks::default(),
             keep: Keep::default(),
             parallel: Parallel::default(),
+            fleet: Fleet::default(),
             import: Import::default(),
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),

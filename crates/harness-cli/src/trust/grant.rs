@@ -1,6 +1,7 @@
 //! The record of one trusted place.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -30,6 +31,9 @@ pub(crate) struct Grant {
     /// The digest of the trusted git hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) hooks: Option<String>,
+    /// The addresses of the trusted git remotes, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) remotes: BTreeMap<String, String>,
 }
 
 impl Grant {
@@ -48,6 +52,7 @@ impl Grant {
             granted_at: SystemClock.now(),
             items: Granted::default(),
             hooks: None,
+            remotes: BTreeMap::new(),
         })
     }
 

@@ -202,7 +202,9 @@ fn full_head() -> Head {
         created: Some(now()),
         session_config: SessionConfig {
             target_branch: Some("main".into()),
+            target_remote: Some("origin".into()),
             landed_branch: Some("harness/landed".into()),
+            landed_why: Some("x".into()),
             ..SessionConfig::default()
         },
         session_count: 1,

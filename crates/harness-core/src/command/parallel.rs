@@ -25,6 +25,8 @@ pub struct SetMode {
 pub struct SetTarget {
     /// The branch.
     pub branch: String,
+    /// The remote that has it; `None` for a branch of this repository.
+    pub remote: Option<String>,
 }
 
 /// Lets results land on another branch, because the tree of the user must not be touched; or ends that.
@@ -84,7 +86,9 @@ impl SetMode {
             (ConcurrencyMode::Exclusive, None) => {
                 head.landing.clear();
                 head.session_config.target_branch = None;
+                head.session_config.target_remote = None;
                 head.session_config.landed_branch = None;
+                head.session_config.landed_why = None;
             }
         }
         let name = self.mode.name();
@@ -100,12 +104,14 @@ impl SetTarget {
         let claims = ledger.selection().claimed().filter_map(|id| ledger.task(id));
         let open = claims.filter(|task| task.claimed_via() == Via::Run).count() > 0;
         let set = before.target_branch.is_some();
-        let same = before.target_branch.as_deref() == Some(&self.branch);
+        let same = before.target_branch.as_deref() == Some(&self.branch)
+            && before.target_remote == self.remote;
         if same || (set && (open || before.landed_branch.is_some())) {
             return Change::reply(Reply::Noted);
         }
         let mut head = ledger.head().clone();
         head.session_config.target_branch = Some(self.branch.clone());
+        head.session_config.target_remote.clone_from(&self.remote);
         Change { head: Some(head), rows: Vec::new(), facts: Vec::new(), reply: Reply::Noted }
     }
 }
@@ -117,6 +123,7 @@ impl Divert {
             return Change::reply(Reply::Noted);
         }
         head.session_config.landed_branch.clone_from(&self.to);
+        head.session_config.landed_why = self.to.as_ref().map(|_| self.why.clone());
         let target = head.session_config.target_branch.as_deref().unwrap_or_default();
         let message = match &self.to {
             Some(to) => format!("results land on {to} instead of {target}: {}", self.why),

@@ -30,7 +30,9 @@ pub(super) fn head(root: &mut Object, head: &Head) {
         config.put("max_tasks_per_session", head.session_config.max_tasks_per_session);
         config.put("max_sessions", head.session_config.max_sessions);
         config.ours("target_branch", head.session_config.target_branch.as_ref());
+        config.ours("target_remote", head.session_config.target_remote.as_ref());
         config.ours("landed_branch", head.session_config.landed_branch.as_ref());
+        config.ours("landed_why", head.session_config.landed_why.as_ref());
     });
     if root.get("tasks").is_none() {
         root.put("tasks", ());

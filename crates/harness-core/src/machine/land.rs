@@ -26,6 +26,7 @@ use crate::{
     },
     ledger::LandingEntry,
     line::{self, Below, Turn},
+    run::StopReason,
 };
 
 /// After this many lost swaps in a row results land on a branch of our own.
@@ -294,6 +295,10 @@ impl Land {
             };
         }
         match (self.state.clone(), report) {
+            // As after a crash at this point: the next worker finds what is left to do.
+            (_, LandReport::Unreachable { why }) => {
+                Next::Done(LandEnd::Left(Stop::with_words(StopReason::EnvSetup, why)))
+            }
             (State::Looking, LandReport::Looked { branch, line, held_back, dead }) => {
                 self.looked(branch, &line, held_back, dead)
             }

@@ -322,8 +322,11 @@ impl LedgerSession {
                 self.prepared(again, prepared)
             }
             (State::Recovering(task), SessionReport::Recovered(end)) => self.recovered(task, end),
-            (State::Targeting, SessionReport::Targeted { branch }) => {
-                self.commit(State::SettingTarget, Command::SetTarget(SetTarget { branch }))
+            (State::Targeting, SessionReport::Targeted { branch, remote }) => {
+                self.commit(State::SettingTarget, Command::SetTarget(SetTarget { branch, remote }))
+            }
+            (State::Targeting, SessionReport::Unreachable { why }) => {
+                self.complain(Stop::with_words(StopReason::EnvSetup, why), None)
             }
             (State::Targeting, SessionReport::NotTargeted { why }) => self.stop(Stop::config(why)),
             (State::Working, SessionReport::Worked(ends)) => self.worked(ends),

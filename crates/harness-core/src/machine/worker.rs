@@ -296,6 +296,16 @@ impl Worker {
             (State::Gating(phase), WorkerReport::Gated(end)) => self.gated(phase, end),
             (State::Basing(task), WorkerReport::Based(place)) => self.based(&task, place),
             (State::Basing(_), WorkerReport::NoBase { why }) => self.stop(Stop::config(why)),
+            (State::Basing(_), WorkerReport::Unreachable { why }) => {
+                self.complain(Stop::with_words(StopReason::EnvSetup, why), None)
+            }
+            (
+                State::Resolving(over) | State::Transplanting(over),
+                WorkerReport::Unreachable { why },
+            ) => {
+                let stop = Stop::with_words(StopReason::EnvSetup, why);
+                self.end_lease(over.taken.id, over.taken.epoch, stop)
+            }
             (State::Attempting(task), WorkerReport::Attempted(end)) => self.attempted(task, end),
             (state, report) => unreachable!("{report:?} cannot be the end of {state:?}"),
         }

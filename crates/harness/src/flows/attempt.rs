@@ -20,7 +20,7 @@ use harness::{
 };
 
 use super::{
-    Bench, Team,
+    Bench, Team, backup,
     court::setting,
     fence::Watch,
     iterate::{Errand, iterate},
@@ -71,6 +71,7 @@ where
             false
         }
     };
+    backup::log_warnings(bench, &ended.id).await?;
     if over {
         let epoch = ended.epoch.unwrap_or_default();
         end_branch(bench, &ended).await?;
@@ -210,7 +211,8 @@ impl Doing {
                     branch.told().map(|told| bench.tools.desk.sit_in(tree(), holder.clone(), told));
                 let (task, holder) = (Box::new(task.clone()), holder.clone());
                 let errand = Errand::Task { task, holder, after_step };
-                Ok(Ended::Worked(Box::pin(iterate(&branch, bench, errand)).await?))
+                let work = Box::pin(iterate(&branch, bench, errand));
+                Ok(Ended::Worked(backup::beside(bench, &self.task, work).await?))
             }
             Effect::Baseline => judge.baseline(&branch).await,
             Effect::Judge(effect) => Ok(Ended::Judged(judge.perform(&branch, effect).await?)),

@@ -2,7 +2,7 @@
 //! which order.
 
 use harness::{
-    Branch, Result,
+    Branch, Error, Result,
     core::{
         CommitId, Holder, Ledger, Task,
         command::Evict,
@@ -11,7 +11,10 @@ use harness::{
         machine::land::{LandEffect, LandReport, LandingBranch, Rebased, Swapped},
         protect::Protected,
     },
-    workspace::shared::{self, Landed, Rebase, Swap, Token},
+    workspace::{
+        WorkspaceError,
+        shared::{self, Landed, Rebase, Swap, Token},
+    },
 };
 
 use super::{Bench, judge::Judge, shared::OwnPlace};
@@ -32,6 +35,15 @@ impl Landing {
         branch: &Branch<A>,
         effect: LandEffect,
     ) -> Result<LandReport> {
+        match self.perform_here(branch, effect).await {
+            Err(Error::Workspace(why @ WorkspaceError::Unreachable { .. })) => {
+                Ok(LandReport::Unreachable { why: why.to_string() })
+            }
+            performed => performed,
+        }
+    }
+
+    async fn perform_here<A>(&self, branch: &Branch<A>, effect: LandEffect) -> Result<LandReport> {
         match effect {
             LandEffect::Look { files } => self.look(files).await,
             LandEffect::Await => {
@@ -114,7 +126,7 @@ impl Landing {
                 }
             })
         });
-        let rebased: Result<_, harness::workspace::WorkspaceError> = rebased.await?;
+        let rebased: Result<_, WorkspaceError> = rebased.await?;
         self.bench.workspace.disturbed();
         Ok(LandReport::Rebased(rebased?))
     }

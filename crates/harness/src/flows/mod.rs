@@ -3,6 +3,7 @@
 
 #[doc(hidden)]
 pub mod attempt;
+mod backup;
 mod bench;
 #[doc(hidden)]
 pub mod client_tree;

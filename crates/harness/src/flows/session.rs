@@ -141,11 +141,15 @@ fn leaves_work(bench: &Bench, worker: &WorkerId) -> bool {
 /// Determines the branch on which the results of several workers land.
 async fn target(bench: &Bench, wanted: Option<String>) -> Result<SessionReport> {
     let repository = repository(bench)?;
+    let remote = repository.remote();
     let chosen = bench.tools.blocking(move || {
         Ok(repository.check().and_then(|()| repository.target(wanted.as_deref())))
     });
     Ok(match chosen.await? {
-        Ok(branch) => SessionReport::Targeted { branch },
+        Ok(branch) => SessionReport::Targeted { branch, remote },
+        Err(why @ WorkspaceError::Unreachable { .. }) => {
+            SessionReport::Unreachable { why: why.to_string() }
+        }
         Err(WorkspaceError::Unsafe { what, hint }) => {
             SessionReport::NotTargeted { why: format!("{what} ({hint})") }
         }
@@ -158,15 +162,26 @@ async fn gather(bench: &Bench) -> Result<Gathered> {
     let ledger = (bench.tools.ledger)()?;
     let config = &ledger.head().session_config;
     let at_work = ledger.selection().claimed().next().is_some();
-    let (Some(target), Some(_), false) = (&config.target_branch, &config.landed_branch, at_work)
-    else {
+    let (Some(target), false) = (config.target_branch.clone(), at_work) else {
         return Ok(Gathered::Unchanged);
     };
-    let (repository, target) = (repository(bench)?, target.clone());
-    let taken = bench.tools.blocking(move || Ok(repository.take_in(&target)?)).await?;
-    Ok(match taken {
-        TakenIn::Done | TakenIn::Nothing => Gathered::Done,
-        TakenIn::Kept { .. } => Gathered::Unchanged,
+    let (repository, diverted) = (repository(bench)?, config.landed_branch.is_some());
+    let taken = bench.tools.blocking(move || {
+        let taken = match diverted {
+            true => repository.take_in(&target).map(Some),
+            false => Ok(None),
+        };
+        // The results are where they are. What cannot be brought here is named by `status`.
+        if let Err(why) = repository.follow(&target) {
+            tracing::warn!(%why, "the branch of the main tree was not brought up to date");
+        }
+        Ok(taken)
+    });
+    Ok(match taken.await? {
+        Ok(Some(TakenIn::Done | TakenIn::Nothing)) => Gathered::Done,
+        Ok(Some(TakenIn::Kept { .. }) | None) => Gathered::Unchanged,
+        Err(WorkspaceError::Unreachable { .. }) => Gathered::Unchanged,
+        Err(why) => return Err(why.into()),
     })
 }
 

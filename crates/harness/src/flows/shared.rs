@@ -46,6 +46,9 @@ pub struct SharedWork {
     pub preparing: usize,
     /// The changes of the ledger by this process.
     pub changes: Changes,
+    /// The interval at which unfinished work is saved for workers of other machines; `None` if it is
+    /// not.
+    pub backup_interval: Option<Duration>,
     /// Returns whether a worker is surely dead, because the lock of its life is free on this host.
     pub is_dead: Arc<dyn Fn(&WorkerId) -> bool + Send + Sync>,
     /// Returns whether a worker is surely alive, because the lock of its life is held.
@@ -62,6 +65,7 @@ impl SharedWork {
             style: LandStyle::default(),
             preparing: harness::core::line::PREPARING,
             changes,
+            backup_interval: None,
             is_dead: Arc::new(|_| false),
             is_alive: Arc::new(|_| false),
             stopped: Arc::default(),

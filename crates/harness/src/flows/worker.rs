@@ -72,7 +72,7 @@ where
         }
         WorkerEffect::Base { task } => match &bench.own {
             None => base(&bench, task).await.map(WorkerReport::Based),
-            Some(place) => tip(&bench, place).await,
+            Some(place) => reached(tip(&bench, place).await),
         },
         WorkerEffect::Attempt { task, holder, entry } => {
             let bench = bench.in_own_tree();
@@ -87,17 +87,9 @@ where
             Ok(WorkerReport::Awaited)
         }
         WorkerEffect::Open { task } => open(&branch, &bench, &task).await,
-        WorkerEffect::Resolve { task } => {
-            let landed = resolve(&bench, &task).await?;
-            if landed == LandedAlready::Yes {
-                end_dead_branch(&bench, &task).await?;
-            }
-            Ok(WorkerReport::Resolved(landed))
-        }
+        WorkerEffect::Resolve { task } => reached(resolved(&bench, &task).await),
         WorkerEffect::Transplant { found, taken } => {
-            let brought = transplant(&branch, &bench, &found, &taken).await?;
-            end_dead_branch(&bench, &found).await?;
-            Ok(WorkerReport::Transplanted(brought))
+            reached(transplanted(&branch, &bench, &found, &taken).await)
         }
     }
 }
@@ -130,6 +122,35 @@ where
         shared.stop(&Stop { detail, ..Stop::because(StopReason::Gate) });
     }
     Ok(end)
+}
+
+/// Returns a report of its own if the server that has the target could not be reached.
+fn reached(performed: Result<WorkerReport>) -> Result<WorkerReport> {
+    match performed {
+        Err(Error::Workspace(why @ WorkspaceError::Unreachable { .. })) => {
+            Ok(WorkerReport::Unreachable { why: why.to_string() })
+        }
+        performed => performed,
+    }
+}
+
+async fn resolved(bench: &Bench, task: &Task) -> Result<WorkerReport> {
+    let landed = resolve(bench, task).await?;
+    if landed == LandedAlready::Yes {
+        end_dead_branch(bench, task).await?;
+    }
+    Ok(WorkerReport::Resolved(landed))
+}
+
+async fn transplanted<A>(
+    branch: &Branch<A>,
+    bench: &Bench,
+    found: &Task,
+    taken: &Task,
+) -> Result<WorkerReport> {
+    let brought = transplant(branch, bench, found, taken).await?;
+    end_dead_branch(bench, found).await?;
+    Ok(WorkerReport::Transplanted(brought))
 }
 
 fn own(bench: &Bench) -> Result<&OwnPlace> {
@@ -186,8 +207,11 @@ async fn base(bench: &Bench, task: TaskId) -> Result<Place> {
 async fn tip(bench: &Bench, place: &OwnPlace) -> Result<WorkerReport> {
     let branch = landing_branch(bench)?;
     let name = branch.clone();
-    let tip = place.repository(move |git, _| git.tip(&name)).await??;
-    Ok(match tip {
+    let tip = place.repository(move |git, _| {
+        git.refresh(&name)?;
+        git.tip(&name)
+    });
+    Ok(match tip.await?? {
         Some(commit) => WorkerReport::Based(Place {
             base: Some(commit),
             worktree: place.folder().map(|folder| folder.display().to_string()),

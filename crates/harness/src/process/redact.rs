@@ -101,6 +101,18 @@ impl Redactor {
         known.names.get(found.pattern().as_usize()).cloned()
     }
 
+    /// Returns whether there is nothing to hide.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.known.is_none()
+    }
+
+    /// Returns whether there is a secret in `bytes`.
+    #[must_use]
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        self.known.as_ref().is_some_and(|known| known.search.is_match(bytes))
+    }
+
     /// Replaces the secrets. It copies the text only if there is something to hide.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {

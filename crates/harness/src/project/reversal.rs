@@ -10,7 +10,7 @@ use crate::{
     shell::{Cancel, Shell},
     workspace::{
         GitRepository, RevertChain, Workspace, WorkspaceError,
-        shared::{Landed, SharedRepository as _, Swap},
+        shared::{Landed, SharedRepository, Swap},
     },
 };
 
@@ -21,6 +21,8 @@ const TRIES: usize = 5;
 pub struct Reversal<'a> {
     /// The repository.
     pub repository: &'a GitRepository,
+    /// The repository that has the target, which may be a remote.
+    pub shared: &'a dyn SharedRepository,
     /// The main tree, from which checkouts are made.
     pub workspace: &'a dyn Workspace,
     /// The state root.
@@ -81,8 +83,10 @@ impl Reversal<'_> {
     ) -> Result<ReversalEnd, WorkspaceError> {
         let mut judged = None;
         for _ in 0..TRIES {
+            self.shared.refresh(self.target)?;
+            let tip = self.shared.tip(self.target)?.ok_or(WorkspaceError::NoCommits)?;
             let (onto, commit, tree, reverted) =
-                match self.repository.revert(self.target, &self.tasks)? {
+                match self.repository.revert_on(&tip, &self.tasks)? {
                     RevertChain::Nothing => return Ok(ReversalEnd::Nothing),
                     RevertChain::Conflict { commit, files } => {
                         return Ok(ReversalEnd::Conflict { commit, files });
@@ -129,12 +133,12 @@ impl Reversal<'_> {
     /// Moves the target. No intent is recorded, because a repetition finds the commits on the target.
     fn land(&self, from: CommitId, to: &CommitId) -> Result<Landed, WorkspaceError> {
         let Some(task) = self.tasks.first() else { return Ok(Landed::TargetMoved) };
-        self.repository.set_token(task, to)?;
+        self.shared.set_token(task, to)?;
         let (task, target) = (task.clone(), self.target.to_owned());
         let swap = Swap { task, target, from, to: to.clone() };
-        let landed = self.repository.land(&swap);
+        let landed = self.shared.land(&swap);
         if !matches!(landed, Ok(Landed::Done)) {
-            self.repository.void_token(&swap.task, to)?;
+            self.shared.void_token(&swap.task, to)?;
         }
         landed
     }

@@ -76,13 +76,14 @@ impl Need {
 
     /// Returns the need to take results from a branch of their own.
     pub(super) fn results(target: &TargetCard) -> Option<Self> {
-        let branch = target.hint().and_then(|_| target.detached())?.to_owned();
+        let next = target.hint().and_then(|_| target.detached()).map(|name| target.take(name))?;
+        let branch = target.detached().map(|name| target.shown(name)).unwrap_or_default();
         let text = match target.ahead {
             Some(1) => format!("1 result waits on {branch}"),
             Some(many) => format!("{many} results wait on {branch}"),
             None => format!("results wait on {branch}"),
         };
-        Some(Self::of(NeedKind::Results, text, NextStep::Merge { branch }))
+        Some(Self::of(NeedKind::Results, text, next))
     }
 
     /// Returns the need of a run that no process drives and that can be resumed.

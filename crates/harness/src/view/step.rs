@@ -40,6 +40,13 @@ pub enum NextStep {
         /// The branch.
         branch: String,
     },
+    /// Take the results from a branch of a remote.
+    Pull {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+    },
     /// Mark the alerts as seen.
     Acknowledge,
     /// Show the state of the project.
@@ -130,6 +137,7 @@ impl fmt::Display for NextStep {
             Self::ResumeClaiming => f.write_str("harness resume"),
             Self::Trust => f.write_str("harness trust"),
             Self::Merge { branch } => write!(f, "git merge {branch}"),
+            Self::Pull { remote, branch } => write!(f, "git pull {remote} {branch}"),
             Self::Acknowledge => f.write_str("harness status --ack"),
             Self::Status => f.write_str("harness status"),
             Self::Why(task) => write!(f, "harness why {task}"),

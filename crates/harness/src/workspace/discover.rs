@@ -3,6 +3,7 @@
 mod port;
 
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
@@ -98,6 +99,22 @@ impl GitWorkspace {
         let call = Call::plain(&self.git.top_level, "config");
         let call = call.args(["--type=bool", "--get", "commit.gpgSign"]);
         call.line().is_ok_and(|value| value == "true")
+    }
+
+    /// Returns the addresses of the remotes in the configuration of the repository, by name.
+    pub fn remotes(&self) -> Result<BTreeMap<String, String>, WorkspaceError> {
+        let call = self.git.read("config").args(["-z", "--get-regexp", r"^remote\..*\.url$"]);
+        let output = String::from_utf8_lossy(&call.run()?.stdout).into_owned();
+        let mut remotes = BTreeMap::new();
+        for entry in output.split('\0') {
+            let Some((key, url)) = entry.split_once('\n') else { continue };
+            let name = key.strip_prefix("remote.").and_then(|key| key.strip_suffix(".url"));
+            if let Some(name) = name {
+                // Git fetches from the first of several.
+                remotes.entry(name.to_owned()).or_insert_with(|| url.to_owned());
+            }
+        }
+        Ok(remotes)
     }
 
     /// Returns the same work tree for another user of it, without any cached state.

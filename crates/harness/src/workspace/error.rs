@@ -96,6 +96,14 @@ pub enum WorkspaceError {
         /// The files, relative to the top level.
         files: Vec<String>,
     },
+    /// The server of a remote cannot be reached, or does not answer as one.
+    #[error("the remote {remote} cannot be reached: {detail}")]
+    Unreachable {
+        /// The name of the remote.
+        remote: String,
+        /// The end of what git printed.
+        detail: String,
+    },
     /// A git command failed unexpectedly.
     #[error("git {command} failed: {detail}")]
     Git {

@@ -63,6 +63,17 @@ const KEPT: [&str; 9] = [
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 ];
 
+/// Hardened settings that would keep the user's own credentials from a server.
+const OF_CREDENTIALS: [&str; 2] = ["core.askPass=", "credential.helper="];
+
+/// Settings of calls over the network. Nothing is packed beside them.
+const OVER_NETWORK: [&str; 3] =
+    ["gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false"];
+
+/// The beginnings of variables by which the user chooses how git reaches a server.
+const OF_NETWORK: [&str; 6] =
+    ["GIT_SSH", "GIT_ASKPASS", "GIT_SSL_", "GIT_PROXY_", "GIT_HTTP_", "GIT_ALLOW_PROTOCOL"];
+
 /// Whether a call may write to the repository or the work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
@@ -171,6 +182,28 @@ pub(super) struct Ran {
 impl Call {
     /// Creates a call before the repository is known.
     pub(super) fn anywhere(directory: &Path, access: Access, name: &'static str) -> Self {
+        let mut command = Self::hardened(directory, access, &HARDENED);
+        command.arg(name);
+        Self::of(command, name, directory)
+    }
+
+    /// Creates a call that talks to a server with the credentials and the programs of the user. The
+    /// git directory must be one of ours, because its configuration counts.
+    pub(super) fn over_network(directory: &Path, name: &'static str) -> Self {
+        let settings = HARDENED.iter().filter(|setting| !OF_CREDENTIALS.contains(setting));
+        let settings: Vec<_> = settings.chain(&OVER_NETWORK).copied().collect();
+        let mut command = Self::hardened(directory, Access::Write, &settings);
+        for (variable, value) in std::env::vars_os() {
+            let shown = variable.to_string_lossy();
+            if OF_NETWORK.iter().any(|begin| shown.starts_with(begin)) {
+                command.env(&variable, value);
+            }
+        }
+        command.arg(name);
+        Self::of(command, name, directory)
+    }
+
+    fn hardened(directory: &Path, access: Access, settings: &[&str]) -> Command {
         let mut command = program::git();
         command.current_dir(directory);
         without_git_variables(&mut command);
@@ -185,11 +218,10 @@ impl Call {
             command.env("GIT_OPTIONAL_LOCKS", "0");
         }
         command.arg("--no-pager").arg("--no-replace-objects");
-        for setting in HARDENED {
+        for setting in settings {
             command.arg("-c").arg(setting);
         }
-        command.arg(name);
-        Self::of(command, name, directory)
+        command
     }
 
     /// A call that sees the repository's configuration as it is. Only for commands that run nothing.

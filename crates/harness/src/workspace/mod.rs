@@ -65,8 +65,8 @@ pub use self::{
     mark::{author, committer, names_task, undo_message, unmarked},
     own::{OWN_FILES, OWN_FOLDER},
     repository::{
-        CleanupItem, CleanupKind, CleanupMode, CleanupTerms, GitRepository, Leftovers, RevertChain,
-        TreeSettings,
+        CleanupItem, CleanupKind, CleanupMode, CleanupTerms, GitRepository, Leftovers,
+        RemoteAddress, RemoteRepository, RemoteSettings, RevertChain, Sharing, TreeSettings,
     },
     trailer::{task_trailer, with_trailer},
 };

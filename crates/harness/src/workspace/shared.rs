@@ -37,6 +37,19 @@ pub trait SharedRepository: Send + Sync {
     /// brings a move of the main tree to an end that a process left which is gone.
     fn check(&self) -> Result<(), WorkspaceError>;
 
+    /// Returns the name of the remote that has the target; `None` if it is a branch of this
+    /// repository.
+    fn remote(&self) -> Option<String> {
+        None
+    }
+
+    /// Brings what this clone knows of the branches on which results land up to date. A repository
+    /// whose target is its own has nothing to do.
+    fn refresh(&self, branch: &str) -> Result<(), WorkspaceError> {
+        let _ = branch;
+        Ok(())
+    }
+
     /// Returns the branch on which results land: `wanted`, which is created at HEAD of the main tree
     /// if it is missing, or else the branch of the main tree. It is [`LANDED_BRANCH`], created at
     /// HEAD, if HEAD of the main tree is on no branch.
@@ -125,6 +138,26 @@ pub trait SharedRepository: Send + Sync {
     /// changes.
     fn take_in(&self, target: &str) -> Result<TakenIn, WorkspaceError>;
 
+    /// Saves the unfinished work in the tree of `worker` where a worker of another machine finds it. A
+    /// repository that only this machine has saves nothing.
+    fn back_up(&self, worker: &WorkerId, backup: &Backup<'_>) -> Result<(), WorkspaceError> {
+        let _ = (worker, backup);
+        Ok(())
+    }
+
+    /// Brings the branch of the main tree, if it follows `target` elsewhere, up to date, if this is a
+    /// fast-forward and the tree is clean. Where the target is a branch of this repository, there is
+    /// nothing to do.
+    fn follow(&self, target: &str) -> Result<(), WorkspaceError> {
+        let _ = target;
+        Ok(())
+    }
+
+    /// Returns what people should know of calls since the last time, for the log.
+    fn take_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Deletes the branch of an attempt, if its commit is on `target` or under
     /// `refs/harness/rescue/`, and its [`work_ref`]. HEAD of the worker's tree is then on no branch.
     /// Otherwise nothing changes.
@@ -169,6 +202,17 @@ pub struct Dead<'a> {
     pub attempt: u32,
     /// The state from which it started.
     pub base: &'a Base,
+}
+
+/// An attempt whose unfinished work is saved.
+#[derive(Debug, Clone, Copy)]
+pub struct Backup<'a> {
+    /// The task.
+    pub task: &'a TaskId,
+    /// The epoch of the attempt.
+    pub epoch: Epoch,
+    /// The commit from which it started.
+    pub base: &'a CommitId,
 }
 
 /// The work to put on top of another commit.
@@ -248,7 +292,8 @@ pub enum Landed {
     TargetMoved,
     /// The token is gone: the task was recovered by another worker. Nothing has changed.
     Fenced,
-    /// The target is checked out in a tree that must not be touched. Nothing has changed.
+    /// The target is checked out in a tree that must not be touched, or is on a server that refuses
+    /// the move. Nothing has changed.
     TreeInUse {
         /// The reason, for people.
         why: String,

@@ -1,6 +1,6 @@
 //! Several workers: whether a run has them, their ids, and what they share.
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use harness::{
     clock::{Clock as _, SystemClock},
@@ -16,13 +16,14 @@ use harness::{
     flows::SharedWork,
     home::Home,
     store::{Changes, Presence, RegisteredWorker, Registration, Registry, WorkerRecord},
-    workspace::{CleanupMode, CleanupTerms, GitRepository, GitWorkspace, shared::LandStyle},
+    workspace::{CleanupMode, CleanupTerms, GitRepository, shared::LandStyle},
 };
 
 use super::{Args, Manner, pull_request};
 use crate::{
     config::{Config, Keep, Land},
     failure::{Failure, Result},
+    fleet::FleetTerms,
     paint::warn,
     worker::IdOrigin,
 };
@@ -66,24 +67,31 @@ impl Footing {
         ledger: &Ledger,
         manner: &Manner,
     ) -> Result<Self> {
+        // What lands on a remote is made in a tree of its own.
+        let apart = args.worktree || config.fleet.remote.is_some();
         let concurrent = is_concurrent(ledger);
         let (size, naming, when_idle) = match (manner, args.workers) {
             (Manner::Work(joining), _) => (1, Naming::Plain, joining.when_idle),
             (Manner::Run, _) if args.objective.is_some() => return Ok(Self::Alone),
-            (Manner::Run, Some(count)) if count > 1 || args.worktree => {
+            (Manner::Run, Some(count)) if count > 1 || apart => {
                 (usize::from(count), Naming::Numbered, WhenIdle::Leave)
             }
             (Manner::Run, Some(_)) => return Self::alone(args),
-            (Manner::Run, None) if args.worktree || concurrent => {
-                (1, Naming::Numbered, WhenIdle::Leave)
-            }
+            (Manner::Run, None) if apart || concurrent => (1, Naming::Numbered, WhenIdle::Leave),
             (Manner::Run, None) => return Self::alone(args),
         };
         let land = args.land.unwrap_or(config.parallel.land);
+        if land == Land::Pr && config.fleet.remote.is_some() {
+            let what = "a pull request for each run, and results on a remote, exclude each other";
+            return Err(Failure::config(what).hint(
+                "leave out `land = \"pr\"` in [parallel] (or --land pr), or `remote` in [fleet]",
+            ));
+        }
+        let of_fleet = config.fleet.target.clone().filter(|_| config.fleet.remote.is_some());
         Ok(Self::Together(CrewPlan {
             size,
             naming,
-            target: args.target.clone().or_else(|| config.parallel.target.clone()),
+            target: args.target.clone().or(of_fleet).or_else(|| config.parallel.target.clone()),
             land,
             preparing: config.parallel.line,
             when_idle,
@@ -160,19 +168,20 @@ pub(super) struct CrewAtWork {
 
 impl CrewAtWork {
     /// Registers the workers. Nobody else can have their ids until this is dropped.
-    pub(super) fn register(
-        plan: CrewPlan,
-        base: &BaseId,
-        root: &Path,
-        workspace: &GitWorkspace,
-        config: &Config,
-    ) -> Result<Self> {
-        let repository = GitRepository::new(workspace.clone(), root, config.parallel.trees())?;
-        let repository = Arc::new(repository);
+    pub(super) fn register(plan: CrewPlan, base: &BaseId, fleet: &FleetTerms<'_>) -> Result<Self> {
+        let (config, root) = (fleet.config, fleet.root.path());
+        let trees = config.parallel.trees();
+        let repository = Arc::new(GitRepository::new(fleet.workspace.clone(), root, trees)?);
         let registry = Registry::of(root);
         refuse_another_path(&registry, root)?;
         let registrations = register(&registry, base, &plan)?;
-        let mut shared = SharedWork::new(repository.clone(), Changes::default());
+        let mut shared = match fleet.repository(Arc::clone(&repository))? {
+            Some(remote) => SharedWork::new(Arc::new(remote), Changes::default()),
+            None => SharedWork::new(repository.clone(), Changes::default()),
+        };
+        let minutes = u64::from(config.fleet.backup_minutes);
+        let is_backed_up = config.fleet.remote.is_some() && minutes > 0;
+        shared.backup_interval = is_backed_up.then(|| Duration::from_secs(minutes * 60));
         shared.preparing = plan.preparing;
         shared.style = match plan.land {
             Land::Rebase => LandStyle::Rebase,

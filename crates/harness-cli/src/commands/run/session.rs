@@ -49,6 +49,7 @@ use crate::{
     config::{Config, Notify},
     environment::Environment,
     failure::{Failure, Result},
+    fleet::FleetTerms,
     host::Standing,
     paint::warn,
     root::StateRoot,
@@ -128,8 +129,15 @@ impl Session<'_> {
                 None
             }
             Footing::Together(plan) => {
-                let (base, config) = (&self.worker, self.config);
-                Some(CrewAtWork::register(plan, base, root.path(), &self.workspace, config)?)
+                let fleet = FleetTerms {
+                    env: self.env,
+                    root,
+                    config: self.config,
+                    workspace: &self.workspace,
+                    secrets: &self.secrets,
+                    lease_seconds: self.lease_seconds,
+                };
+                Some(CrewAtWork::register(plan, &self.worker, &fleet)?)
             }
         };
         let run = project.begin(&acquired.guard, start)?;

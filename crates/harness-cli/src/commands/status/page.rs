@@ -94,7 +94,8 @@ fn target_lines(view: &View<'_>, paint: Paint) -> Vec<String> {
 
 /// Returns what lacks the results.
 fn taker(target: &TargetCard) -> &str {
-    if target.landed_branch.is_some() { &target.branch } else { "HEAD" }
+    let is_here = target.landed_branch.is_some() && target.remote.is_none();
+    if is_here { &target.branch } else { "HEAD" }
 }
 
 /// Returns a question, and the command that answers it.

@@ -9,6 +9,7 @@ mod lease;
 mod limits;
 mod mode;
 mod pull_request;
+mod remote;
 mod revert;
 mod stage;
 mod states;

@@ -45,7 +45,9 @@ impl From<DiskHead> for Head {
                     .unwrap_or(defaults.max_tasks_per_session),
                 max_sessions: config.max_sessions.unwrap_or(defaults.max_sessions),
                 target_branch: config.target_branch,
+                target_remote: config.target_remote,
                 landed_branch: config.landed_branch,
+                landed_why: config.landed_why,
             },
             session_count: d.session_count.unwrap_or(0),
             session_claims: d.session_claims.unwrap_or(0),
@@ -71,7 +73,9 @@ struct DiskSessionConfig {
     max_tasks_per_session: Option<i64>,
     max_sessions: Option<i64>,
     target_branch: Option<String>,
+    target_remote: Option<String>,
     landed_branch: Option<String>,
+    landed_why: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -116,6 +116,11 @@ pub enum LandReport {
     TokenVoided,
     /// There was no token any more.
     TokenMissing,
+    /// The server that has the target cannot be reached. Whether the effect happened there is unknown.
+    Unreachable {
+        /// A description.
+        why: String,
+    },
     /// The branch exists.
     Branched {
         /// Its name.
@@ -151,7 +156,7 @@ pub enum Swapped {
     TargetMoved,
     /// The token is gone: another worker has the task.
     Fenced,
-    /// It is checked out in a tree that must not be touched.
+    /// It is checked out in a tree that must not be touched, or on a server that refuses the move.
     TreeInUse {
         /// The reason, for people.
         why: String,

@@ -109,6 +109,13 @@ pub enum SessionReport {
     Targeted {
         /// Its name.
         branch: String,
+        /// The remote that has it; `None` for a branch of this repository.
+        remote: Option<String>,
+    },
+    /// The server that has the branch cannot be reached.
+    Unreachable {
+        /// A description.
+        why: String,
     },
     /// Several workers cannot work in this repository.
     NotTargeted {

@@ -143,6 +143,11 @@ pub enum WorkerReport {
         /// A description.
         why: String,
     },
+    /// The server that has the branch cannot be reached, which says nothing about the task.
+    Unreachable {
+        /// A description.
+        why: String,
+    },
     /// The end of the attempt, which is recorded already.
     Attempted(AttemptEnd),
     /// The result of `Await`.

@@ -9,6 +9,7 @@ use super::{
     entry::TreeEntry,
     land::RefChanges,
     place::{TreeLock, lock_of},
+    remote::KNOWN,
 };
 use crate::workspace::{
     GitWorkspace, Rescue, WorkspaceError,
@@ -35,9 +36,19 @@ impl GitWorkspace {
     /// compared with HEAD. There are none if there is no such branch.
     pub fn commits_ahead(&self, branch: &str, than: Option<&str>) -> Result<u32, WorkspaceError> {
         let than = than.map_or_else(|| "HEAD".to_owned(), full);
-        match resolve(&self.git, &full(branch))? {
-            Some(commit) if resolve(&self.git, &than)?.is_some() => {
-                ahead(&self.git, &than, commit.as_str())
+        self.ahead_of(&full(branch), &than)
+    }
+
+    /// Returns the number of commits that a branch of a remote has, as far as this clone knows, and
+    /// HEAD has not.
+    pub fn commits_to_pull(&self, remote: &str, branch: &str) -> Result<u32, WorkspaceError> {
+        self.ahead_of(&format!("{KNOWN}{remote}/{branch}"), "HEAD")
+    }
+
+    fn ahead_of(&self, reference: &str, than: &str) -> Result<u32, WorkspaceError> {
+        match resolve(&self.git, reference)? {
+            Some(commit) if resolve(&self.git, than)?.is_some() => {
+                ahead(&self.git, than, commit.as_str())
             }
             Some(_) | None => Ok(0),
         }
@@ -154,7 +165,7 @@ fn detach(git: &Git, entry: &TreeEntry, commit: &CommitId) -> Result<(), Workspa
     call.args(["HEAD", commit.as_str()]).output().map(drop)
 }
 
-/// Returns whether the target or a rescue of the task contains the commit.
+/// Returns whether the target, a branch of a remote or a rescue of the task contains the commit.
 fn is_held(
     git: &Git,
     commit: &CommitId,
@@ -163,7 +174,7 @@ fn is_held(
 ) -> Result<bool, WorkspaceError> {
     let call = git.read("for-each-ref").args(["--count=1", "--format=%(refname)"]);
     let call = call.arg(format!("--contains={commit}"));
-    let held = call.args([full(target), format!("{PREFIX}{task}/")]).output()?;
+    let held = call.args([&full(target), &format!("{PREFIX}{task}/"), KNOWN]).output()?;
     Ok(!held.is_empty())
 }
 
@@ -187,7 +198,7 @@ pub(super) fn create_branch(
     }
 }
 
-fn refuse_name(git: &Git, branch: &str) -> Result<(), WorkspaceError> {
+pub(super) fn refuse_name(git: &Git, branch: &str) -> Result<(), WorkspaceError> {
     let good = !branch.starts_with('-')
         && git.read("check-ref-format").arg(full(branch)).answer()?
         && branch != "harness";

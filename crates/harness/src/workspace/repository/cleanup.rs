@@ -16,6 +16,7 @@ use super::{
     land::RefChanges,
     place::{TreeLock, lock_of},
     provision::Provisions,
+    remote::KNOWN,
     save::task_of,
     tree::Tree,
 };
@@ -317,12 +318,13 @@ impl<'a> Cleaning<'a> {
         Ok(removed.then(|| CleanupItem { kind, name: name.to_owned(), bytes: 0, saved }))
     }
 
-    /// Returns whether the target, the branch beside it, or a rescue of the task has the commit.
+    /// Returns whether the target, the branch beside it, a branch of a remote, or a rescue of the task
+    /// has the commit.
     fn is_held(&self, task: &TaskId, commit: &CommitId) -> Result<bool, WorkspaceError> {
         let call = self.git.read("for-each-ref").args(["--count=1", "--format=%(refname)"]);
         let call = call.arg(format!("--contains={commit}")).args([full(LANDED_BRANCH)]);
         let call = call.args(self.terms.target.as_deref().map(full));
-        Ok(!call.arg(format!("{PREFIX}{task}/")).output()?.is_empty())
+        Ok(!call.args([&format!("{PREFIX}{task}/"), KNOWN]).output()?.is_empty())
     }
 }
 

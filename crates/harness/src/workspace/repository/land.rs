@@ -112,10 +112,23 @@ impl GitRepository {
         landed.iter().any(|(to, known)| to == branch && known == commit)
     }
 
-    fn remember_landed(&self, swap: &Swap) {
+    pub(super) fn remember_landed(&self, swap: &Swap) {
         let mut landed = self.landed.lock().unwrap_or_else(PoisonError::into_inner);
         landed.truncate(LANDED - 1);
         landed.push_front((swap.target.clone(), swap.to.clone()));
+    }
+
+    /// Moves the branch of the main tree forward, and that tree with it, if the tree is clean. Returns
+    /// whether it moved.
+    pub(super) fn fast_forward(
+        &self,
+        branch: &str,
+        from: &CommitId,
+        to: &CommitId,
+    ) -> Result<bool, WorkspaceError> {
+        let refs = RefChanges::default().update(&full(branch), from, to);
+        let moved = self.advance(branch, from, to, refs, "harness: take in results")?;
+        Ok(matches!(moved, Move::Done))
     }
 
     /// Moves a branch by a transaction, and the main tree with it if that has the branch.

@@ -14,6 +14,7 @@ mod place;
 mod port;
 mod provision;
 mod rebase;
+mod remote;
 mod revert;
 mod save;
 mod submodule;
@@ -38,6 +39,7 @@ use super::{
 pub use cleanup::{CleanupItem, CleanupKind, CleanupMode, CleanupTerms};
 pub(super) use entry::{is_worker_tree, pointed_at};
 use place::Place;
+pub use remote::{RemoteAddress, RemoteRepository, RemoteSettings, Sharing};
 pub use revert::RevertChain;
 use tree::Tree;
 

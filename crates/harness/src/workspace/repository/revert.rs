@@ -61,11 +61,20 @@ impl GitRepository {
         target: &str,
         tasks: &BTreeSet<TaskId>,
     ) -> Result<RevertChain, WorkspaceError> {
+        let onto = resolve(&self.main.git, &full(target))?.ok_or(WorkspaceError::NoCommits)?;
+        self.revert_on(&onto, tasks)
+    }
+
+    /// Does the same on top of a commit, which may be the tip of a branch of a remote.
+    pub fn revert_on(
+        &self,
+        onto: &CommitId,
+        tasks: &BTreeSet<TaskId>,
+    ) -> Result<RevertChain, WorkspaceError> {
         self.check_version()?;
         let git = silent(&self.main)?;
-        let onto = resolve(&git, &full(target))?.ok_or(WorkspaceError::NoCommits)?;
-        let landed = landed_commits(&git, &onto, tasks)?;
-        let (mut top, mut tree) = (onto.clone(), git.tree_of(&onto)?);
+        let landed = landed_commits(&git, onto, tasks)?;
+        let (mut top, mut tree) = (onto.clone(), git.tree_of(onto)?);
         let mut reverted = Vec::new();
         for LandedCommit { commit, parents, subject } in landed {
             let [parent] = &parents[..] else {
@@ -88,7 +97,7 @@ impl GitRepository {
         if reverted.is_empty() {
             return Ok(RevertChain::Nothing);
         }
-        Ok(RevertChain::Made { onto, commit: top, tree, reverted })
+        Ok(RevertChain::Made { onto: onto.clone(), commit: top, tree, reverted })
     }
 }
 

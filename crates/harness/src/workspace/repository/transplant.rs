@@ -56,8 +56,20 @@ impl GitRepository {
             Work::Files(head, files) => (head, Some(files)),
             Work::Result(commit) => (commit, None),
         };
-        let tree = self.reset_tree(worker, &head)?;
-        self.start_task_branch(worker, dead.task, epoch)?;
+        self.bring_work(worker, (dead.task, epoch), &head, files.as_ref()).map(Some)
+    }
+
+    /// Puts the tree of a worker on the branch of an attempt at `head`, and writes the files of a tree
+    /// over it.
+    pub(super) fn bring_work(
+        &self,
+        worker: &WorkerId,
+        (task, epoch): (&TaskId, Epoch),
+        head: &CommitId,
+        files: Option<&TreeId>,
+    ) -> Result<WorkerTree, WorkspaceError> {
+        let tree = self.reset_tree(worker, head)?;
+        self.start_task_branch(worker, task, epoch)?;
         if let Some(files) = files {
             let (_, own) = self.open(worker)?;
             let git = own.git()?;
@@ -66,7 +78,7 @@ impl GitRepository {
             restore::write(&git, files.as_str(), &changes.iter().collect::<Vec<_>>())?;
             own.disturbed();
         }
-        Ok(Some(tree))
+        Ok(tree)
     }
 
     /// Returns whether the branch of the dead attempt exists.
@@ -93,7 +105,7 @@ impl GitRepository {
     }
 
     /// Returns the other tree, if it is a work tree of this repository.
-    fn readable(&self, dead: &Dead<'_>) -> Result<Option<GitWorkspace>, WorkspaceError> {
+    pub(super) fn readable(&self, dead: &Dead<'_>) -> Result<Option<GitWorkspace>, WorkspaceError> {
         if !is_folder(dead.tree) {
             return Ok(None);
         }
