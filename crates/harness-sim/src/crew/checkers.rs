@@ -6,7 +6,7 @@ use harness::{store::disk::File, workspace::shared::LANDED_BRANCH};
 use harness_core::{
     Task,
     log::{Kind, LogLine},
-    task::Status,
+    task::{Intent, Status},
 };
 
 use super::{floor::State, landings::TARGET};
@@ -26,12 +26,14 @@ const CHECKERS: [(&str, OfChange); 5] = [
 /// Judges a task that changed since the last look.
 pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<(), Violation> {
     if after.status() == Status::InProgress && before.epoch != after.epoch {
-        // A worker that takes the task over continues the same attempt.
+        // A worker that takes the task over continues the same attempt, or finishes its rollback.
         let reserved = state.reserved.entry(after.id.clone()).or_default();
         if before.status() != Status::InProgress {
             reserved.clear();
         }
-        reserved.extend(harness_core::line::reservation(before).iter().cloned());
+        if !matches!(before.intent(), Some(Intent::Rollback { .. })) {
+            reserved.extend(harness_core::line::reservation(before).iter().cloned());
+        }
     }
     for (checker, check) in CHECKERS {
         check(state, before, after)

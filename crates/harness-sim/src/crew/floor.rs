@@ -32,6 +32,9 @@ use crate::{
 /// The limit of moments. A process that exceeds it runs forever.
 const MOMENTS_OF_A_PROCESS: u64 = 8_000;
 
+/// The steps of git in which it writes the main tree.
+const MOVES: [&str; 4] = ["land file", "land index", "agree file", "agree index"];
+
 /// One process.
 pub(super) struct Life {
     pub(super) fate: Fate,
@@ -262,13 +265,23 @@ impl State {
         }
     }
 
-    /// Kills a process whose git command goes on.
-    pub(super) fn orphans(&mut self, pid: u32) {
+    /// Kills a process whose git command goes on with this step.
+    pub(super) fn orphans(&mut self, pid: u32, step: &str) {
         self.dies(pid);
         if let Some(life) = self.lives.get_mut(&pid) {
             life.command_lives = true;
-            life.repository.iter().for_each(SimRepository::release);
+            // Git holds the lock of a move while it writes the main tree.
+            let release = match MOVES.contains(&step) {
+                true => SimRepository::release_trees,
+                false => SimRepository::release,
+            };
+            life.repository.iter().for_each(release);
         }
+    }
+
+    /// Returns whether a process has ended, and its git command too.
+    pub(super) fn is_gone(&self, pid: u32) -> bool {
+        self.lives.get(&pid).is_none_or(|life| life.dead && !life.command_lives)
     }
 
     /// Ends the git command of a dead process.

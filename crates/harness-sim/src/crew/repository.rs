@@ -36,7 +36,7 @@ pub(super) fn hook(floor: &Floor, pid: u32, others: Others) -> Hook {
         if let Some(freeze) = freeze {
             floor.state().story.tell(|| format!("      process {pid} is frozen: {freeze:?}"));
             if freeze.what == Frozen::Command {
-                floor.state().orphans(pid);
+                floor.state().orphans(pid, step);
             }
             let moves = {
                 let mut state = floor.state();
@@ -116,7 +116,13 @@ impl SharedRepository for CrewRepository {
         }
         self.call(|git| {
             git.check()?;
-            self.move_is_over();
+            let gone = {
+                let state = self.floor.state();
+                state.moving.is_some_and(|pid| state.is_gone(pid))
+            };
+            if gone {
+                self.move_is_over();
+            }
             Ok(())
         })
     }

@@ -6,8 +6,8 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs,
-    io::{self, Write},
+    fs::{self, File},
+    io::{self, Seek, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -259,9 +259,20 @@ impl Call {
 
     /// Gives the program an open file as its standard input. A lock on that file then lasts as long
     /// as the program, even if this process is killed.
-    pub(super) fn holding(mut self, file: std::fs::File) -> Self {
+    pub(super) fn holding(mut self, file: File) -> Self {
         self.held = Some(file);
         self
+    }
+
+    /// Gives the program this input. A lock, if there is one, lasts as long as the program, even if this
+    /// process is killed: the input goes through the locked file.
+    pub(super) fn fed(self, bytes: Vec<u8>, lock: Option<&File>) -> io::Result<Self> {
+        let Some(mut lock) = lock else { return Ok(self.input(bytes)) };
+        lock.set_len(0)?;
+        lock.rewind()?;
+        lock.write_all(&bytes)?;
+        lock.rewind()?;
+        Ok(self.holding(lock.try_clone()?))
     }
 
     /// Uses another index than the user's.
@@ -329,7 +340,7 @@ impl Call {
     }
 
     /// Runs it with its output going into `file`, for contents of any size.
-    pub(super) fn run_into(mut self, file: std::fs::File) -> Result<(), WorkspaceError> {
+    pub(super) fn run_into(mut self, file: File) -> Result<(), WorkspaceError> {
         self.command.stdin(Stdio::null()).stdout(Stdio::from(file)).stderr(Stdio::piped());
         let child = self.command.spawn().map_err(|error| self.not_started(error))?;
         let output = child.wait_with_output()?;

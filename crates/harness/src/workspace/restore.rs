@@ -202,6 +202,16 @@ pub(super) fn write(
     tree: &str,
     wanted: &[&Change],
 ) -> Result<Vec<String>, WorkspaceError> {
+    write_under(git, tree, wanted, None)
+}
+
+/// Does the same under a lock, if there is one, which lasts as long as git writes.
+pub(super) fn write_under(
+    git: &Git,
+    tree: &str,
+    wanted: &[&Change],
+    lock: Option<&fs::File>,
+) -> Result<Vec<String>, WorkspaceError> {
     let (written, removed): (Vec<&Change>, Vec<&Change>) =
         wanted.iter().copied().partition(|change| change.after.is_some());
     for change in &removed {
@@ -216,7 +226,7 @@ pub(super) fn write(
         index.read_tree(git, tree)?;
         let call = git.write("checkout-index").index(index.file());
         let call = call.args(["--force", "--quiet", "-z", "--stdin"]);
-        call.input(nul_separated(&written)).output()?;
+        call.fed(nul_separated(&written), lock)?.output()?;
     }
     Ok(written.iter().map(RepoPath::shown).collect())
 }

@@ -158,9 +158,9 @@ pub trait SharedRepository: Send + Sync {
         Vec::new()
     }
 
-    /// Deletes the branch of an attempt, if its commit is on `target` or under
-    /// `refs/harness/rescue/`, and its [`work_ref`]. HEAD of the worker's tree is then on no branch.
-    /// Otherwise nothing changes.
+    /// Deletes the branch of an attempt and its [`work_ref`]. HEAD of the worker's tree is then on no
+    /// branch. A commit that is neither on `target` nor under `refs/harness/rescue/` is saved there
+    /// first. Nothing changes while another process has the branch in its tree.
     fn end_branch(
         &self,
         worker: &WorkerId,

@@ -40,12 +40,14 @@ pub fn a_branch_with_saved_work_is_deleted(f: &dyn SharedFixture) {
     assert_eq!(f.at(tree.top_level()).current_branch(), None);
 }
 
-pub fn a_branch_with_the_only_copy_stays(f: &dyn SharedFixture) {
+pub fn a_branch_with_the_only_copy_is_saved_before_it_is_deleted(f: &dyn SharedFixture) {
     let shared = f.shared();
     let tree = begin(f, &*shared, "w");
     let commit = f.at(tree.top_level()).commit_file("done.txt", "done", "some work");
     shared.end_branch(&worker("w"), &task(), Epoch(1), "main").unwrap();
-    assert_eq!(f.tip(BRANCH), Some(commit));
+    assert_eq!(f.tip(BRANCH), None);
+    let rescues = f.workspace().rescues(Some(&task())).unwrap();
+    assert_eq!(rescues.iter().map(|rescue| &rescue.commit).collect::<Vec<_>>(), [&commit]);
 }
 
 pub fn a_branch_that_is_gone_may_end_again(f: &dyn SharedFixture) {

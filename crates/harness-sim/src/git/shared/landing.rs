@@ -95,7 +95,8 @@ impl SimRepository {
         })
     }
 
-    /// Ends the move of a process that is gone. Returns `false` if that is alive.
+    /// Ends the move of a process that is gone. Returns `false` if that is alive, or if another process
+    /// is faster.
     fn take_back(&self) -> Result<bool, WorkspaceError> {
         let (pending, ended) = {
             let others = &self.main.model().others;
@@ -105,12 +106,20 @@ impl SimRepository {
         if owner != self.process.number && !ended.contains(&owner) {
             return Ok(false);
         }
-        let moved = moved(&self.main.model(), &swap);
-        self.agree(&moved)?;
-        self.main.op("unlock main", |model| {
-            model.others.pending.take_if(|(of, _)| *of == owner);
+        let number = self.process.number;
+        // From here on others wait for this process.
+        let owned = self.main.op("own move", |model| match &mut model.others.pending {
+            Some((of, _)) if *of == owner => {
+                *of = number;
+                true
+            }
+            _ => false,
         })?;
-        Ok(true)
+        if owned {
+            let moved = moved(&self.main.model(), &swap);
+            self.settle(&moved)?;
+        }
+        Ok(owned)
     }
 
     /// Brings the files of a move to what HEAD names now, and leaves what others changed.
@@ -151,7 +160,10 @@ impl SimRepository {
     }
 
     pub(super) fn finish(&self, swap: &Swap) -> Result<(), WorkspaceError> {
-        self.take_back()?;
+        if !self.take_back()? {
+            // The process that moves the tree brings it to an end.
+            return Ok(());
+        }
         let cut_short = {
             let model = self.main.model();
             let tip = model.branches.get(&swap.target).cloned();

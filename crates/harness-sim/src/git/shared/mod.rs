@@ -40,11 +40,14 @@ struct Opening {
 
 impl Opening {
     fn release(&self) {
+        self.free_trees();
+        self.git.model().others.ended.insert(self.number);
+    }
+
+    fn free_trees(&self) {
         let number = self.number;
         self.ended.store(true, Ordering::Relaxed);
-        let others = &mut self.git.model().others;
-        others.locks.retain(|_, owner| *owner != number);
-        others.ended.insert(number);
+        self.git.model().others.locks.retain(|_, owner| *owner != number);
     }
 }
 
@@ -81,6 +84,12 @@ impl SimRepository {
     /// Frees the locks, because the process was killed. It can take none any more.
     pub fn release(&self) {
         self.process.release();
+    }
+
+    /// Frees the locks of trees, because the process was killed while its git command writes the main
+    /// tree. The move counts as one of a living process as long as that command goes on.
+    pub fn release_trees(&self) {
+        self.process.free_trees();
     }
 
     /// Returns the path of a worker's tree.

@@ -46,6 +46,10 @@ impl SimRepository {
 fn state_of(left: &SimGit, dead: &Dead<'_>) -> Result<Option<(CommitId, Files)>, WorkspaceError> {
     let epoch = dead.base.epoch.unwrap_or_default();
     let model = left.model();
+    if !model.is_there() || model.head_commit().is_err() {
+        // Another process has just removed the tree.
+        return Ok(None);
+    }
     if !model.branches.contains_key(&task_branch(dead.task, epoch)) {
         return Ok(None);
     }

@@ -99,12 +99,18 @@ impl SimRepository {
             let kept = holders.into_iter().any(|holder| model.history(holder).contains(&tip));
             (tip, kept, model.is_there() && model.branch().as_ref() == Some(&branch))
         };
-        if !kept {
-            return Ok(());
-        }
         if on_it {
             let commit = tip.clone();
             git.op("detach tree", |model| model.head = Head::Detached(commit))?;
+        }
+        if !kept {
+            let (name, commit) = (format!("refs/harness/rescue/{task}/{epoch}"), tip.clone());
+            git.op("rescue ref", |model| {
+                let free = |name: &String| !model.rescues.contains_key(name);
+                let numbered = (2..).map(|number| format!("{name}-{number}"));
+                let name = std::iter::once(name.clone()).chain(numbered).find(free);
+                drop(model.rescues.insert(name.unwrap_or_default(), commit));
+            })?;
         }
         let work = work_ref(task, epoch);
         git.op("delete branch", |model| {

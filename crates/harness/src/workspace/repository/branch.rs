@@ -117,9 +117,6 @@ impl GitRepository {
         let Some(commit) = commit_of(git, &reference)? else { return Ok(()) };
         let path = self.place.tree(worker);
         let own = self.trees().get(worker).cloned();
-        if !self.has_landed(target, &commit) && !is_held(git, &commit, task, target)? {
-            return Ok(());
-        }
         for entry in TreeEntry::all(git)? {
             if entry.head_ref().as_deref() != Some(&reference) {
                 continue;
@@ -131,6 +128,10 @@ impl GitRepository {
                 return Ok(());
             }
             detach(git, &entry, &commit)?;
+        }
+        if !self.has_landed(target, &commit) && !is_held(git, &commit, task, target)? {
+            // For example, the user took back the commit that the attempt started from.
+            create(git, &format!("{PREFIX}{task}/{epoch}"), &commit)?;
         }
         let work = work_ref(task, epoch);
         let mut refs = RefChanges::default().delete(&reference, &commit);

@@ -223,7 +223,7 @@ impl GitRepository {
             return Ok(());
         }
         let (reference, from, to) = (full(&swap.target), swap.from.clone(), swap.to.clone());
-        tree_move::finish(&git, own, &TreeMove { reference, from, to })
+        tree_move::finish(&git, own, &TreeMove { reference, from, to }, None)
     }
 
     pub(super) fn take_results(&self, target: &str) -> Result<TakenIn, WorkspaceError> {

@@ -40,6 +40,8 @@ pub(super) const TWIN: &str = "twin";
 pub(super) const ALIVE: &str = "alive";
 /// The file in it that names the branch and the two commits of the move.
 pub(super) const MOVE: &str = "move";
+/// The file in it that shows that another process brings the move to an end.
+pub(super) const FINISHING: &str = "finishing";
 /// The longest wait for an editor's `git status` in the background.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The longest wait for another landing, or for git before a landing is finished.
@@ -100,14 +102,18 @@ impl HeldTree {
     fn lock_index(&self, own: &OwnFiles) -> io::Result<Result<(), Obstacle>> {
         let start = Instant::now();
         loop {
-            match fs::hard_link(self.folder.join(TWIN), &self.lock) {
-                Ok(()) => return Ok(Ok(())),
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Ok(Err(format!("the index cannot be locked: {error}")));
+            let landing = remove_stale_lock(&self.git, own)?;
+            // A process that brings the move of another one to an end does not hold the lock.
+            if landing == Landing::None {
+                match fs::hard_link(self.folder.join(TWIN), &self.lock) {
+                    Ok(()) => return Ok(Ok(())),
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                        return Ok(Err(format!("the index cannot be locked: {error}")));
+                    }
+                    Err(_) => {}
                 }
-                Err(_) => {}
             }
-            let patience = match remove_stale_lock(&self.git, own)? {
+            let patience = match landing {
                 Landing::Other => LANDING,
                 Landing::None => PATIENCE,
             };

@@ -13,13 +13,15 @@ use harness_core::CommitId;
 
 use super::{
     entry::{head_ref, remove_any},
-    main_tree::{ALIVE, FOLDER, LANDING, MOVE, TWIN, is_same_file},
+    main_tree::{ALIVE, FINISHING, FOLDER, LANDING, MOVE, TWIN, is_same_file},
     tree::remove_file,
 };
 use crate::workspace::{
     WorkspaceError,
     git::{Git, failed},
-    object::{Change, Contents, Entry, Hashing, Listing, diff_trees, hash_files, list_tree},
+    object::{
+        Change, Contents, Entry, Hashing, Listing, absent, diff_trees, hash_files, list_tree,
+    },
     own::OwnFiles,
     path::{RepoPath, records},
     preflight::UnderWay,
@@ -59,7 +61,8 @@ impl TreeMove {
 
 /// Removes the lock that a process of ours left behind when it was killed, and its folder, and brings
 /// the tree to one of the two commits of its move. The lock of a living process stays, and so does the
-/// lock of git itself. A git process that the dead one started counts as living.
+/// lock of git itself. A git process that the dead one started counts as living, and a process that
+/// brings the move of another one to an end counts as a landing.
 pub(super) fn remove_stale_lock(git: &Git, own: &OwnFiles) -> io::Result<Landing> {
     let lock = git.git_dir.join("index.lock");
     let mut landing = Landing::None;
@@ -70,18 +73,26 @@ pub(super) fn remove_stale_lock(git: &Git, own: &OwnFiles) -> io::Result<Landing
         }
         let folder = entry.path();
         let ours = is_same_file(&lock, &folder.join(TWIN));
-        let Ok(alive) = File::open(folder.join(ALIVE)) else { continue };
+        let alive = File::options().read(true).write(true).open(folder.join(ALIVE));
+        let Ok(alive) = alive else { continue };
         if alive.try_lock().is_err() {
-            if ours {
+            if ours || folder.join(FINISHING).exists() {
                 landing = Landing::Other;
             }
             continue;
+        }
+        // The lock of the index goes before the tree is whole again.
+        match File::create(folder.join(FINISHING)) {
+            Ok(_) => {}
+            // Another process has just done it.
+            Err(error) if absent(&error) => continue,
+            Err(error) => return Err(error),
         }
         if ours {
             remove_any(&lock)?;
         }
         if let Some(planned) = TreeMove::read(&folder.join(MOVE))
-            && let Err(why) = finish(git, own, &planned)
+            && let Err(why) = finish(git, own, &planned, Some(&alive))
         {
             tracing::warn!(%why, "a landing that was cut short is not finished");
         }
@@ -112,8 +123,13 @@ pub(super) fn wait_for_lock(git: &Git, own: &OwnFiles) -> Result<Landing, Worksp
 
 /// Brings the main tree to the commit that its branch names, if that is one of the two commits, and if
 /// every file in which the tree differs from it has its contents of one of them. Otherwise nothing is
-/// touched.
-pub(super) fn finish(git: &Git, own: &OwnFiles, planned: &TreeMove) -> Result<(), WorkspaceError> {
+/// touched. A lock, if there is one, lasts as long as git writes.
+pub(super) fn finish(
+    git: &Git,
+    own: &OwnFiles,
+    planned: &TreeMove,
+    lock: Option<&File>,
+) -> Result<(), WorkspaceError> {
     let TreeMove { reference, from, to } = planned;
     if head_ref(&git.git_dir).as_ref() != Some(reference) || UnderWay::find(git).is_some() {
         return Ok(());
@@ -147,11 +163,16 @@ pub(super) fn finish(git: &Git, own: &OwnFiles, planned: &TreeMove) -> Result<()
     if !touched.iter().all(ours) {
         return Ok(());
     }
-    settle(git, tip, &touched)
+    settle(git, tip, &touched, lock)
 }
 
 /// Makes the files and the index entries of these paths those of `tip`.
-fn settle(git: &Git, tip: &CommitId, touched: &[&Change]) -> Result<(), WorkspaceError> {
+fn settle(
+    git: &Git,
+    tip: &CommitId,
+    touched: &[&Change],
+    lock: Option<&File>,
+) -> Result<(), WorkspaceError> {
     let paths: Vec<_> = touched.iter().map(|change| change.path.to_os_string()).collect();
     let wanted = list_tree(git, tip.as_str(), &paths)?;
     let (mut present, mut input) = (Vec::new(), Vec::new());
@@ -170,8 +191,9 @@ fn settle(git: &Git, tip: &CommitId, touched: &[&Change]) -> Result<(), Workspac
         input.extend(change.path.bytes());
         input.push(0);
     }
-    restore::write(git, tip.as_str(), &present.iter().collect::<Vec<_>>())?;
-    git.write("update-index").args(["-z", "--index-info"]).input(input).output()?;
+    restore::write_under(git, tip.as_str(), &present.iter().collect::<Vec<_>>(), lock)?;
+    let call = git.write("update-index").args(["-z", "--index-info"]);
+    call.fed(input, lock)?.output()?;
     git.write("update-index").args(["-q", "--refresh"]).run().map(drop)
 }
 
