@@ -23,6 +23,9 @@ const ABOUT: &str = "Keeps coding agents working until the work is verifiably do
 /// The name was free in the registry when it was chosen.
 const NPM: &str = "harness-supervisor";
 const PLATFORMS: [&str; 4] = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
+/// The crates that are published, each after those that it needs.
+const CRATES: [&str; 3] =
+    ["harness-supervisor-core", "harness-supervisor", "harness-supervisor-cli"];
 const DEB: tools::Tool =
     tools::Tool { name: "cargo-deb", program: "cargo-deb", version: "3.8.0", options: &[] };
 
@@ -237,10 +240,15 @@ fn of_clone(work: &Path) -> Done {
 /// Packs the three crates, unpacks them elsewhere, and installs the program from there, as a user
 /// of the registry would.
 fn of_crates(work: &Path) -> Done {
-    const CRATES: [&str; 3] =
-        ["harness-supervisor-core", "harness-supervisor", "harness-supervisor-cli"];
-    let folder = work.join("crates");
+    // Below the workspace, cargo would take them for members of it.
+    let folder = std::env::temp_dir().join(format!("harness-crates-{}", std::process::id()));
     made(&folder)?;
+    let installed = of_crates_in(&folder, work);
+    _ = fs::remove_dir_all(&folder);
+    installed
+}
+
+fn of_crates_in(folder: &Path, work: &Path) -> Done {
     let mut install = cargo();
     for package in CRATES {
         let packed = work.join("packed");
@@ -256,7 +264,7 @@ fn of_crates(work: &Path) -> Done {
             .arg("--target-dir")
             .arg(&packed))?;
         let archive = packed.join("package").join(format!("{package}-{VERSION}.crate"));
-        run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&folder))?;
+        run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
         let unpacked = folder.join(format!("{package}-{VERSION}"));
         if package != "harness-supervisor-cli" {
             let place = unpacked.display();
@@ -269,6 +277,7 @@ fn of_crates(work: &Path) -> Done {
         .arg(folder.join(format!("harness-supervisor-cli-{VERSION}")))
         .arg("--root")
         .arg(&prefix)
+        .current_dir(folder)
         .env("CARGO_TARGET_DIR", root().join("target")))?;
     works(&prefix.join("bin/harness"), &work.join("cargo-home"))
 }

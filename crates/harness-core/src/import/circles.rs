@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Imported;
 
-/// Who waits, and for what.
+/// The task that waits, and the one that it waits for.
 pub(super) type Wait = (String, String);
 
 /// For each task the places of those that it waits for.
