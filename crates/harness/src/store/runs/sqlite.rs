@@ -1,19 +1,23 @@
 //! The record of runs in SQLite: `.harness/harness.db`.
 //!
-//! It uses WAL and `synchronous=FULL`, so that an answered change is on the disk. A reader creates
+//! It uses WAL and `synchronous=FULL`, so that an answered change is on the disk. A change that needs
+//! to be there only with the next one is appended to the same WAL without a sync. A reader creates
 //! no file: without a working writer there is no `-wal`, and the database file is read directly.
 //! That happens without locks, so each result is used only if the file is unchanged after it.
 
 use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
     agent::Usage,
-    command::{OfRun, RunView},
+    command::{OfRun, RunStep, RunView},
     notify::{OutboxStep, Outgoing},
     run::{Iteration, Run, RunId},
 };
@@ -45,6 +49,17 @@ pub struct RunStore {
     path: PathBuf,
     busy_seconds: u64,
     open: Mutex<Open>,
+    /// `true` if the end of the WAL may not be on the disk yet.
+    unflushed: AtomicBool,
+}
+
+/// The time at which a change must be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    /// When the call returns.
+    Now,
+    /// With the next change, or with [`Runs::flush`].
+    WithNext,
 }
 
 impl RunStore {
@@ -71,7 +86,7 @@ impl RunStore {
         usable(&path, known)?;
         let file = Inode::at(&path);
         let open = Mutex::new(Open { connection, still: None, file });
-        Ok(RunStore { path, busy_seconds, open })
+        Ok(RunStore { path, busy_seconds, open, unflushed: AtomicBool::new(false) })
     }
 
     /// Opens the database for reading. Returns `None` if nothing was ever recorded. It creates,
@@ -86,7 +101,8 @@ impl RunStore {
         let path = root.join(DATABASE);
         let failed = |error| error_of(&path, LOOK_BUSY_SECONDS, "read", error);
         let open = Open::to_read(&path).map_err(failed)?;
-        let store = RunStore { path, busy_seconds: LOOK_BUSY_SECONDS, open: Mutex::new(open) };
+        let (open, unflushed) = (Mutex::new(open), AtomicBool::new(false));
+        let store = RunStore { path, busy_seconds: LOOK_BUSY_SECONDS, open, unflushed };
         match store.read(|connection| Ok(schema::found(connection)?))? {
             Found::Empty => Ok(None),
             found => usable(&store.path, found).map(|()| Some(store)),
@@ -146,18 +162,31 @@ impl RunStore {
     /// Runs one transaction that may write from its start, so that the values it reads stay valid.
     fn write<T>(
         &self,
+        durable: Durable,
         write: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
     ) -> Result<T, RunStoreError> {
         let mut open = self.lock();
         self.revive(&mut open)?;
         let written = || -> Result<T, RowError> {
+            // SQLite syncs the whole WAL at a commit with FULL, and with NORMAL not at all. Frames
+            // that a crash cuts off are ignored.
+            let synchronous = match durable {
+                Durable::Now => "PRAGMA synchronous=FULL",
+                Durable::WithNext => "PRAGMA synchronous=NORMAL",
+            };
+            open.connection.prepare_cached(synchronous)?.execute([])?;
             let transaction =
                 open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let written = write(&transaction)?;
             transaction.commit()?;
             Ok(written)
         };
-        written().map_err(|error| self.error("write", error))
+        let written = written().map_err(|error| self.error("write", error))?;
+        match durable {
+            Durable::Now => self.unflushed.store(false, Ordering::Release),
+            Durable::WithNext => self.unflushed.store(true, Ordering::Release),
+        }
+        Ok(written)
     }
 }
 
@@ -202,7 +231,9 @@ impl RunStore {
 
 impl Runs for RunStore {
     fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
-        self.write(|rows| {
+        // The first iteration of an attempt begins with a change of its own, before its agent.
+        let durable = if run.task.is_some() { Durable::WithNext } else { Durable::Now };
+        self.write(durable, |rows| {
             if let (Some(task), Some(epoch)) = (&run.task, run.epoch)
                 && let Some(known) = row::find_attempt(rows, task, epoch)?
             {
@@ -227,7 +258,10 @@ impl Runs for RunStore {
         now: Timestamp,
         command: &OfRun,
     ) -> Result<Result<Reply, Refusal>, RunStoreError> {
-        self.write(|rows| {
+        // The next iteration begins, or the run stops, with a change of its own.
+        let ends = matches!(command.step, RunStep::End { .. });
+        let durable = if ends { Durable::WithNext } else { Durable::Now };
+        self.write(durable, |rows| {
             let Some(run) = row::find_run(rows, &command.run)? else {
                 return Ok(Err(Refusal::RunNotFound { run: command.run.clone() }));
             };
@@ -249,6 +283,29 @@ impl Runs for RunStore {
             }
             Ok(Ok(change.reply))
         })
+    }
+
+    fn is_flushed(&self) -> bool {
+        !self.unflushed.load(Ordering::Acquire)
+    }
+
+    fn flush(&self) -> Result<(), RunStoreError> {
+        // The lock keeps a writer from adding frames that this sync would not cover.
+        let _open = self.lock();
+        if self.is_flushed() {
+            return Ok(());
+        }
+        let mut wal = self.path.as_os_str().to_owned();
+        wal.push("-wal");
+        match std::fs::File::open(wal) {
+            Ok(wal) => wal.sync_data()?,
+            // Another process moved all of it into the database, or an agent removed it. There is
+            // nothing left to sync.
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+            Err(why) => return Err(why.into()),
+        }
+        self.unflushed.store(false, Ordering::Release);
+        Ok(())
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
@@ -277,7 +334,7 @@ impl Runs for RunStore {
         if found.is_none_or(|run| run.usage.at_least(usage) == run.usage) {
             return Ok(());
         }
-        self.write(|rows| {
+        self.write(Durable::Now, |rows| {
             let Some(run) = row::find_run(rows, id)? else { return Ok(()) };
             let raised = run.usage.at_least(usage);
             if raised != run.usage {
@@ -296,7 +353,7 @@ impl Runs for RunStore {
         if step.decide(&self.outbox()?, now).is_empty() {
             return Ok(Vec::new());
         }
-        self.write(|rows| {
+        self.write(Durable::Now, |rows| {
             let change = step.decide(&outbox::all(rows)?, now);
             outbox::store(rows, &change)?;
             Ok(change.taken)
