@@ -12,6 +12,7 @@ mod invocation;
 mod local_time;
 mod log_file;
 mod log_line;
+mod memory;
 mod notification;
 mod otel;
 mod paint;
@@ -36,5 +37,6 @@ mod worker;
 mod would_run;
 
 fn main() -> std::process::ExitCode {
+    memory::share_one_heap();
     commands::main().into()
 }

@@ -25,7 +25,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{
     DATABASE, RunStoreError, Runs,
-    database::{Open, connect, error_of, make_safe, refuse_others, still, usable},
+    database::{Open, SYNCHRONOUS, connect, error_of, make_safe, refuse_others, still, usable},
     outbox,
     row::{self, RowError},
     schema::{self, Found},
@@ -167,27 +167,35 @@ impl RunStore {
     ) -> Result<T, RunStoreError> {
         let mut open = self.lock();
         self.revive(&mut open)?;
-        let written = || -> Result<T, RowError> {
-            // SQLite syncs the whole WAL at a commit with FULL, and with NORMAL not at all. Frames
-            // that a crash cuts off are ignored.
-            let synchronous = match durable {
-                Durable::Now => "PRAGMA synchronous=FULL",
-                Durable::WithNext => "PRAGMA synchronous=NORMAL",
-            };
-            open.connection.prepare_cached(synchronous)?.execute([])?;
-            let transaction =
-                open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let written = write(&transaction)?;
-            transaction.commit()?;
-            Ok(written)
+        let written = match durable {
+            Durable::Now => transact(&mut open.connection, write),
+            Durable::WithNext => {
+                // SQLite syncs the whole WAL at a commit with FULL, and with NORMAL not at all.
+                // Frames that a crash cuts off are ignored.
+                let set =
+                    |open: &Open, mode| open.connection.pragma_update(None, SYNCHRONOUS, mode);
+                let written = set(&open, "NORMAL").map_err(RowError::Sql);
+                self.unflushed.store(true, Ordering::Release);
+                let written = written.and_then(|()| transact(&mut open.connection, write));
+                set(&open, "FULL").map_err(RowError::Sql).and(written)
+            }
         };
-        let written = written().map_err(|error| self.error("write", error))?;
-        match durable {
-            Durable::Now => self.unflushed.store(false, Ordering::Release),
-            Durable::WithNext => self.unflushed.store(true, Ordering::Release),
+        let written = written.map_err(|error| self.error("write", error))?;
+        if durable == Durable::Now {
+            self.unflushed.store(false, Ordering::Release);
         }
         Ok(written)
     }
+}
+
+fn transact<T>(
+    connection: &mut Connection,
+    write: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
+) -> Result<T, RowError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let written = write(&transaction)?;
+    transaction.commit()?;
+    Ok(written)
 }
 
 impl RunStore {
@@ -383,6 +391,37 @@ mod tests {
         assert_eq!(mode, "wal");
         let (synchronous, busy_milliseconds) = (number("synchronous"), number("busy_timeout"));
         assert_eq!((synchronous, number("foreign_keys"), busy_milliseconds), (2, 1, 5000));
+    }
+
+    #[test]
+    fn the_end_of_an_iteration_is_flushed_with_the_next_change_or_before_an_effect() {
+        let root = tempfile::tempdir().unwrap();
+        let store = RunStore::open(root.path()).unwrap();
+        let now = Timestamp::from_seconds(0);
+        let id = RunId::of_bits(1);
+        store.open_run(&Run::queued(id.clone(), now)).unwrap();
+        let apply = |step| {
+            let of_run = OfRun { run: id.clone(), by: None, step };
+            store.apply(now, &of_run).unwrap().unwrap();
+            let open = store.lock();
+            let synchronous: i64 =
+                open.connection.pragma_query_value(None, SYNCHRONOUS, |row| row.get(0)).unwrap();
+            assert_eq!(synchronous, 2);
+        };
+        let begin = |number| RunStep::Begin { number, head: None, mark: None, transcript: None };
+        let ending = harness_core::run::Ending::Finished;
+        let end =
+            || RunStep::End { ending, detail: None, final_text: None, head: None, mark: None };
+        for number in 0..3 {
+            apply(begin(number));
+            assert!(store.is_flushed());
+            apply(end());
+            assert!(!store.is_flushed());
+        }
+        store.flush().unwrap();
+        assert!(store.is_flushed());
+        let again = RunStore::look(root.path()).unwrap().unwrap();
+        assert_eq!(again.iterations(&id).unwrap().len(), 3);
     }
 
     #[test]
