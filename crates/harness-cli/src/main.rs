@@ -13,6 +13,7 @@ mod invocation;
 mod local_time;
 mod log_file;
 mod log_line;
+mod memory;
 mod notification;
 mod otel;
 mod paint;
@@ -37,5 +38,6 @@ mod worker;
 mod would_run;
 
 fn main() -> std::process::ExitCode {
+    memory::share_one_heap();
     commands::main().into()
 }

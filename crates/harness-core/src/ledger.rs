@@ -119,6 +119,11 @@ impl Ledger {
         self.selection.get_or_init(|| Selection::build(&self.head, &self.tasks))
     }
 
+    /// Returns the largest `NNN` of the `task-NNN` ids.
+    pub fn highest_number(&self) -> u64 {
+        self.selection().highest_number(&self.tasks)
+    }
+
     /// Returns the largest epoch that was ever assigned, as far as this ledger knows.
     pub fn epoch(&self) -> Epoch {
         self.head.epoch.max(self.highest_epoch)

@@ -7,7 +7,10 @@
 mod applicant;
 mod naive;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::OnceLock,
+};
 
 pub use applicant::{Applicant, LabelSet};
 pub use naive::{naive, naive_of_run};
@@ -53,8 +56,10 @@ type RetryKey = (u8, Option<Timestamp>, u64, TaskId);
 /// The indexes over the tasks of a ledger. They follow each row that changes.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
+    /// The places of all tasks, except for those aside.
     places: HashMap<TaskId, Place, TaskHash>,
-    dependents: HashMap<TaskId, BTreeSet<TaskId>, TaskHash>,
+    /// The dependents of each task, in order. Most tasks have one or two.
+    dependents: HashMap<TaskId, Vec<TaskId>, TaskHash>,
     ready: BTreeMap<Bucket, BTreeSet<ReadyKey>>,
     retry: BTreeMap<Bucket, BTreeSet<RetryKey>>,
     blocked: BTreeSet<TaskId>,
@@ -66,8 +71,9 @@ pub struct Selection {
     phases: Vec<Phase>,
     /// The number of unfinished tasks in each phase.
     unfinished: Vec<usize>,
-    /// The numbers of the `task-NNN` ids. `task-1` and `task-001` have the same number.
-    numbers: BTreeSet<(u64, TaskId)>,
+    /// The numbers of the `task-NNN` ids. `task-1` and `task-001` have the same number. Only the
+    /// command that adds a task needs them, so they are collected on first use.
+    numbers: OnceLock<BTreeSet<(u64, TaskId)>>,
 }
 
 type Tasks = TaskMap<Task>;
@@ -77,11 +83,19 @@ impl Selection {
         let mut s = Self {
             phases: head.phases.clone(),
             unfinished: vec![0; head.phases.len()],
-            places: HashMap::with_capacity_and_hasher(tasks.len(), TaskHash::default()),
+            dependents: HashMap::with_capacity_and_hasher(tasks.len(), TaskHash::default()),
             ..Self::default()
         };
         for task in tasks.values() {
-            s.link(task);
+            for dependency in &task.depends_on {
+                s.dependents.entry(dependency.clone()).or_default().push(task.id.clone());
+            }
+            s.count(task);
+        }
+        for of in s.dependents.values_mut() {
+            // The tasks of a plan are mostly in order.
+            of.sort();
+            of.dedup();
         }
         // Most tasks are ready, mostly in order. A set is built faster from all of them at once.
         let mut ready: BTreeMap<Bucket, Vec<ReadyKey>> = BTreeMap::new();
@@ -257,18 +271,28 @@ impl Selection {
         self.leases.iter().map(|(_, id)| id)
     }
 
-    /// Returns the largest `NNN` of the `task-NNN` ids.
-    pub fn highest_number(&self) -> u64 {
-        self.numbers.last().map_or(0, |(n, _)| *n)
+    /// Returns the largest `NNN` of the `task-NNN` ids of `tasks`, which this index is over.
+    pub(crate) fn highest_number(&self, tasks: &Tasks) -> u64 {
+        let numbers = self.numbers.get_or_init(|| {
+            tasks.keys().filter_map(|id| Some((id.number()?, id.clone()))).collect()
+        });
+        numbers.last().map_or(0, |(n, _)| *n)
     }
 
     fn link(&mut self, task: &Task) {
         for dependency in &task.depends_on {
-            self.dependents.entry(dependency.clone()).or_default().insert(task.id.clone());
+            let of = self.dependents.entry(dependency.clone()).or_default();
+            if let Err(at) = of.binary_search(&task.id) {
+                of.insert(at, task.id.clone());
+            }
         }
-        if let Some(n) = task.id.number() {
-            self.numbers.insert((n, task.id.clone()));
+        if let (Some(numbers), Some(n)) = (self.numbers.get_mut(), task.id.number()) {
+            numbers.insert((n, task.id.clone()));
         }
+        self.count(task);
+    }
+
+    fn count(&mut self, task: &Task) {
         if task.unfinished()
             && let Some(p) = self.phase_of(task)
         {
@@ -279,14 +303,16 @@ impl Selection {
     fn unlink(&mut self, task: &Task) {
         for dependency in &task.depends_on {
             if let Some(of) = self.dependents.get_mut(dependency) {
-                of.remove(&task.id);
+                if let Ok(at) = of.binary_search(&task.id) {
+                    of.remove(at);
+                }
                 if of.is_empty() {
                     self.dependents.remove(dependency);
                 }
             }
         }
-        if let Some(n) = task.id.number() {
-            self.numbers.remove(&(n, task.id.clone()));
+        if let (Some(numbers), Some(n)) = (self.numbers.get_mut(), task.id.number()) {
+            numbers.remove(&(n, task.id.clone()));
         }
         if task.unfinished()
             && let Some(p) = self.phase_of(task)
@@ -360,7 +386,7 @@ impl Selection {
                     self.held.entry(worker.clone()).or_default().insert(id.clone());
                 }
             }
-            Place::Aside => {}
+            Place::Aside => return,
         }
         self.places.insert(id, place);
     }

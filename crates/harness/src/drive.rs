@@ -164,6 +164,7 @@ impl<A: Send + Sync> Branch<A> {
                 },
                 Next::Start(effect) => {
                     assert!(matches!(flight, Flight::None), "one effect at a time");
+                    ports.commit.flush().await.map_err(Error::Commit)?;
                     bound = self.bound(told.clone());
                     flight = Flight::UnderWay(Box::pin(perform(bound.clone(), effect)));
                     waiting.next(&mut flight).await?
@@ -173,7 +174,10 @@ impl<A: Send + Sync> Branch<A> {
                     waiting.next(&mut flight).await?
                 }
                 Next::Wait => waiting.next(&mut flight).await?,
-                Next::Done(outcome) => return Ok(outcome),
+                Next::Done(outcome) => {
+                    ports.commit.flush().await.map_err(Error::Commit)?;
+                    return Ok(outcome);
+                }
             };
         }
     }

@@ -198,7 +198,7 @@ pub use agent::Told;
 pub use drive::Ports;
 pub use harness_core as core;
 #[doc(no_inline)]
-pub use store::{Commit, Committing};
+pub use store::{Commit, Committing, Flushed};
 // A root, a process at work in it, and its observers.
 pub use project::{Engine, Project};
 #[doc(no_inline)]

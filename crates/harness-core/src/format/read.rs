@@ -111,6 +111,7 @@ fn swift(text: &str) -> Option<Parts> {
     let mut rest = text[list..].trim_start_matches(SPACE).strip_prefix('[')?;
     let (mut tasks, mut ranges) = (TaskMap::default(), Vec::new());
     rest = rest.trim_start_matches(SPACE);
+    let first = text.len() - rest.len();
     if !rest.starts_with(']') {
         loop {
             let start = text.len() - rest.len();
@@ -122,6 +123,12 @@ fn swift(text: &str) -> Option<Parts> {
                 Entry::Occupied(_) => return None,
             }
             ranges.push(start..end);
+            if ranges.len() == SAMPLE {
+                // A map that grows moves all of its tasks each time.
+                let likely = SAMPLE * (text.len() - end) / (end - first);
+                tasks.reserve(likely.min(RESERVED_MAX));
+                ranges.reserve(likely.min(RESERVED_MAX));
+            }
             rest = text[end..].trim_start_matches(SPACE);
             match rest.strip_prefix(',') {
                 Some(more) => rest = more.trim_start_matches(SPACE),
@@ -135,6 +142,11 @@ fn swift(text: &str) -> Option<Parts> {
     let head = head(&fields).ok()?;
     Some(Parts { fields, head, tasks, ranges })
 }
+
+/// The number of tasks after which the number of the others is estimated.
+const SAMPLE: usize = 64;
+/// The most tasks for which room is reserved because of that estimate.
+const RESERVED_MAX: usize = 32 * 1024;
 
 /// The characters that JSON allows between its parts.
 const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];

@@ -11,7 +11,7 @@ use std::{
 };
 
 use harness::{
-    Branch, Commit, Committing, Ports,
+    Branch, Commit, Committing, Flushed, Ports,
     clock::Clock,
     core::{
         Command, Holder, Task,
@@ -126,6 +126,10 @@ impl Commit for Renewing {
                 }
             }
         })
+    }
+
+    fn flush(&self) -> Flushed<'_> {
+        self.commit.flush()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{pin::Pin, sync::Arc};
 
 use harness::{
-    Commit, Committing, Ports,
+    Commit, Committing, Flushed, Ports,
     core::Command,
     workspace::{Workspace, tree_for_checkpoint},
 };
@@ -29,5 +29,9 @@ impl Commit for WithTree {
             checkpoint.tree = tree_for_checkpoint(Arc::clone(&self.workspace)).await;
             self.commit.commit(Command::Checkpoint(checkpoint)).await
         })
+    }
+
+    fn flush(&self) -> Flushed<'_> {
+        self.commit.flush()
     }
 }

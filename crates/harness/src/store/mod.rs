@@ -36,7 +36,7 @@ use harness_core::{
 };
 
 pub use changes::Changes;
-pub use commit::{Commit, Committing};
+pub use commit::{Commit, Committing, Flushed};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::{pin::Pin, sync::Arc};
 
 use harness_core::Command;
 
-use super::{Commit, Committing, Runs, StoreError, Writer};
+use super::{Commit, Committing, Flushed, RunStoreError, Runs, StoreError, Writer};
 use crate::clock::Clock;
 
 /// Sends each command to the store that decides it.
@@ -23,14 +23,24 @@ impl Commit for Stores {
     fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
         let Command::Run(of_run) = command else { return self.ledger.commit(command) };
         let (runs, now) = (Arc::clone(&self.runs), self.clock.now());
-        Box::pin(async move {
-            let applied = tokio::task::spawn_blocking(move || runs.apply(now, &of_run)).await;
-            let failed = |why: String| Arc::new(StoreError::Io(std::io::Error::other(why)));
-            match applied {
-                Ok(Ok(decided)) => Ok(decided),
-                Ok(Err(error)) => Err(failed(error.to_string())),
-                Err(gone) => Err(failed(gone.to_string())),
-            }
-        })
+        Box::pin(blocking(move || runs.apply(now, &of_run)))
+    }
+
+    fn flush(&self) -> Flushed<'_> {
+        if self.runs.is_flushed() {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let runs = Arc::clone(&self.runs);
+        Box::pin(blocking(move || runs.flush()))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, RunStoreError> + Send + 'static,
+) -> Result<T, Arc<StoreError>> {
+    let failed = |why: String| Arc::new(StoreError::Io(std::io::Error::other(why)));
+    match tokio::task::spawn_blocking(act).await {
+        Ok(acted) => acted.map_err(|error| failed(error.to_string())),
+        Err(gone) => Err(failed(gone.to_string())),
     }
 }

@@ -42,10 +42,13 @@ pub(super) fn commit(
         head
     } else {
         let parents: Vec<_> = [head.clone()].into_iter().chain(merged).collect();
+        let mover = || git.write("update-ref").args(["-m", "commit by harness", "--stdin"]).begin();
+        // The process that moves the branch starts while the commit is made, and waits for its
+        // order. Hooks and signers may take any time, and so it waits for none of them.
+        let early = (*policy == CommitPolicy::default()).then(mover).transpose()?;
         let Made { commit, tree } = policy.make(git, tree, index, &parents, message)?;
-        let call = git.write("update-ref").args(["-m", "commit by harness", "HEAD"]);
-        let moved = call.args([commit.as_str(), head.as_str()]).output();
-        if let Err(why) = moved {
+        let mover = early.map_or_else(mover, Ok)?;
+        if let Err(why) = mover.done(format!("update HEAD {commit} {head}\n")) {
             let now = resolve(git, "HEAD")?;
             let elsewhere = now.is_some_and(|now| now != head);
             return Err(if elsewhere { WorkspaceError::HeadMoved { from: head } } else { why });

@@ -10,7 +10,7 @@ use std::{
     io::{self, Seek, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -293,22 +293,15 @@ impl Call {
             (None, None) => Stdio::null(),
         });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.command.spawn().map_err(|error| self.not_started(error))?;
-        // The input is written in parallel to reading, because git may answer before it has read
-        // all of its input.
-        let writer = input.and_then(|bytes| {
-            let mut pipe = child.stdin.take()?;
-            Some(thread::spawn(move || pipe.write_all(&bytes)))
-        });
-        let output = child.wait_with_output()?;
-        if let Some(writer) = writer {
-            let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("writer died")));
-            // A git that failed early closed its input, and its own message says more.
-            if output.status.success() {
-                written?;
-            }
-        }
-        Ok(Ran { code: output.status.code(), stdout: output.stdout, stderr: output.stderr })
+        let child = self.command.spawn().map_err(|error| self.not_started(error))?;
+        Begun { name: self.name, child: Some(child) }.end(input.unwrap_or_default())
+    }
+
+    /// Starts it. Its input follows with [`Begun::end`].
+    pub(super) fn begin(mut self) -> Result<Begun, WorkspaceError> {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.command.spawn().map_err(|error| self.not_started(error))?;
+        Ok(Begun { name: self.name, child: Some(child) })
     }
 
     /// Runs it in a process group of its own, which is killed when the time is up; then the answer is
@@ -382,6 +375,56 @@ impl Call {
         error.into()
     }
 }
+
+/// A started program that waits for its input. If the value is dropped, the program gets none.
+pub(super) struct Begun {
+    name: &'static str,
+    child: Option<Child>,
+}
+
+impl Begun {
+    /// Gives the program its whole input and waits for its end.
+    pub(super) fn end(mut self, input: Vec<u8>) -> Result<Ran, WorkspaceError> {
+        let Some(mut child) = self.child.take() else { return Err(failed(self.name, b"")) };
+        let (mut written, mut writer) = (Ok(()), None);
+        match child.stdin.take() {
+            // An empty pipe has room for this much.
+            Some(mut pipe) if input.len() <= PIPE_BYTES => written = pipe.write_all(&input),
+            // A longer input is written in parallel to reading, because git may answer before it
+            // has read all of it.
+            Some(mut pipe) => writer = Some(thread::spawn(move || pipe.write_all(&input))),
+            None => {}
+        }
+        let output = child.wait_with_output()?;
+        if let Some(writer) = writer {
+            written = writer.join().unwrap_or_else(|_| Err(io::Error::other("writer died")));
+        }
+        // A git that failed early closed its input, and its own message says more.
+        if output.status.success() {
+            written?;
+        }
+        Ok(Ran { code: output.status.code(), stdout: output.stdout, stderr: output.stderr })
+    }
+
+    /// Does the same for a program without an output, or returns the error that it printed.
+    pub(super) fn done(self, input: impl Into<Vec<u8>>) -> Result<(), WorkspaceError> {
+        let name = self.name;
+        let ran = self.end(input.into())?;
+        if ran.code == Some(0) { Ok(()) } else { Err(failed(name, &ran.stderr)) }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The bytes that fit into an empty pipe on every system.
+const PIPE_BYTES: usize = 4096;
 
 /// Takes away the variables that would redirect git, and the mark of an agent around us.
 pub(super) fn without_git_variables(command: &mut Command) {

@@ -20,10 +20,9 @@ use crate::{
 /// The number of durable replacements of the ledger between two agents: a completion and a claim.
 /// Upkeep changes nothing.
 const WRITES: u32 = 2;
-/// The number of durable commits to the record of runs: an iteration ends and its run stops; the
-/// next run is opened and taken, and its first iteration begins. Each is one append to the
-/// write-ahead log.
-const COMMITS: u32 = 5;
+/// The number of times that the record of runs becomes durable: with the stop of a run, and with the
+/// beginning of the first iteration of the next one. Each is one append to the write-ahead log.
+const COMMITS: u32 = 2;
 
 /// A wrapper of git that records the start and the end of the real program.
 const SHIM: &str = "#!/bin/sh

@@ -21,8 +21,11 @@ use nix::sys::{
 
 use crate::{
     Effort,
+    daemon::unchecked,
     report::{Report, median},
 };
+
+const PROGRAM_BAR: u64 = 25_000_000;
 
 pub(crate) fn measure(
     harness: &Path,
@@ -49,7 +52,8 @@ pub(crate) fn measure(
         hooks.push(start(hook)?);
     }
     let label = "harness hook stop, nothing to do / empty program";
-    report.ratio(label, median(hooks), median(theirs), 2.0);
+    report.ratio(label, median(hooks), median(theirs), 1.7);
+    report.bytes("harness, the program file", fs::metadata(harness)?.len(), PROGRAM_BAR);
 
     let root = place.path().join("root");
     fs::create_dir(&root)?;
@@ -63,7 +67,41 @@ pub(crate) fn measure(
     let times = (0..effort.rounds(30)).map(|_| status(false)).collect::<Result<_, _>>()?;
     report.absolute("harness status, 10,000 tasks, CPU", median(times), Duration::from_millis(30));
     let times = (0..effort.rounds(30)).map(|_| status(true)).collect::<Result<_, _>>()?;
-    report.note("harness status --json, 10,000 tasks, CPU", median(times));
+    let bar = Duration::from_millis(30);
+    report.absolute("harness status --json, 10,000 tasks, CPU", median(times), bar);
+    claims(harness, place.path(), effort, report)
+}
+
+/// Measures `task claim` and `task complete` as two commands on the files, without a daemon.
+fn claims(
+    harness: &Path,
+    place: &Path,
+    effort: Effort,
+    report: &mut Report,
+) -> Result<(), Box<dyn Error>> {
+    let root = place.join("claims");
+    fs::create_dir(&root)?;
+    fs::write(root.join("harness-tasks.json"), unchecked(&ledger_of(10_000)?)?)?;
+    let of = |arguments: &[&str]| {
+        let mut command = Command::new(harness);
+        command.arg("task").args(arguments).args(["--worker", "w"]).current_dir(&root);
+        command.env("HARNESS_DAEMON", "off").env("HOME", place).env_remove("XDG_STATE_HOME");
+        command
+    };
+    let mut times = Vec::new();
+    // The first pair indents the file and starts the journal.
+    for round in 0..=effort.rounds(30) {
+        let before = spent()?;
+        let claimed = of(&["claim"]).stdin(Stdio::null()).stderr(Stdio::null()).output()?;
+        let claimed: serde_json::Value = serde_json::from_slice(&claimed.stdout)?;
+        let id = claimed["task"]["id"].as_str().ok_or("nothing was claimed")?;
+        cpu(of(&["complete", id]), Some(0))?;
+        if round > 0 {
+            times.push(spent()? - before);
+        }
+    }
+    let what = "task claim + task complete on files, 10,000 tasks, CPU";
+    report.absolute(what, median(times), Duration::from_millis(100));
     Ok(())
 }
 
@@ -84,16 +122,19 @@ fn start(mut command: Command) -> Result<Duration, Box<dyn Error>> {
 /// Returns the user and system time of one child and of all that it waited for. The child must end
 /// with `code`.
 pub(crate) fn cpu(mut command: Command, code: Option<i32>) -> Result<Duration, Box<dyn Error>> {
-    let used = || -> Result<i64, nix::Error> {
-        let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-        Ok(usage.user_time().num_microseconds() + usage.system_time().num_microseconds())
-    };
-    let before = used()?;
+    let before = spent()?;
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
     if status.code() != code {
         return Err(format!("{command:?}: {status}").into());
     }
-    Ok(Duration::from_micros(u64::try_from(used()? - before)?))
+    Ok(spent()? - before)
+}
+
+/// Returns the user and system time of all children so far.
+fn spent() -> Result<Duration, Box<dyn Error>> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let both = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(both)?))
 }
 
 /// Returns a ledger as it looks in the middle of the work.

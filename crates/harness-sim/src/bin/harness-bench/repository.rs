@@ -14,13 +14,14 @@ use std::{
 
 use crate::{
     Effort,
+    daemon::{MEMORY_BAR, resident},
     program::cpu,
     report::{Report, median},
 };
 
 /// The limit for an attempt, as a multiple of the time of one `git status`.
 const STATUSES: f64 = 5.0;
-const SCANS: usize = 3;
+const SCANS: usize = 2;
 const CALLS_OF_AN_ITERATION: usize = 4;
 const CPU_OF_AN_ITERATION: Duration = Duration::from_millis(12);
 /// The number of tasks. The first attempt of a session reads more than the others.
@@ -39,7 +40,9 @@ pub(crate) fn measure(
         let place = Place::new(harness, *files)?;
         place.attempts(report, *files)?;
     }
-    Place::new(harness, 100)?.iterations(report)
+    let place = Place::new(harness, 100)?;
+    place.memory(report)?;
+    place.iterations(report)
 }
 
 /// A repository with harness in it, and a git that records its calls.
@@ -161,6 +164,25 @@ impl Place {
         let (calls, scans) = self.calls()?;
         report.count(&format!("attempt in {files} files, git processes"), calls, None);
         report.count(&format!("attempt in {files} files, scans of the tree"), scans, Some(SCANS));
+        Ok(())
+    }
+
+    /// Measures the main process of a run. Its agents record it: the process is the parent of the
+    /// guard, which is the parent of the agent.
+    fn memory(&self, report: &mut Report) -> Result<(), Box<dyn Error>> {
+        let status = self.directory.path().join("status");
+        let parent = "sed -n 's/^PPid:[^0-9]*//p'";
+        let work = format!(
+            "cat /proc/$({parent} /proc/$PPID/status)/status > {}; date > $HARNESS_TASK_ID",
+            status.display()
+        );
+        for _ in 0..TASKS {
+            let arguments = ["add", "x", "--instructions", &work, "--validate", ":"];
+            done(self.command(&self.harness).args(arguments))?;
+        }
+        done(&mut self.work())?;
+        let resident = resident(&fs::read_to_string(status)?)?;
+        report.bytes("run: memory of the main process", resident, MEMORY_BAR);
         Ok(())
     }
 

@@ -20,6 +20,9 @@ use crate::{
     store::disk::RealDisk,
 };
 
+/// The setting that determines when SQLite waits for the disk.
+pub(super) const SYNCHRONOUS: &str = "synchronous";
+
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) connection: Connection,
@@ -119,7 +122,7 @@ pub(super) fn make_safe(
             Err(error) => return Err(failed(error)),
         }
     };
-    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    connection.pragma_update(None, SYNCHRONOUS, "FULL").map_err(failed)?;
     let number = |name: &str| -> Result<i64, RunStoreError> {
         connection.pragma_query_value(None, name, |row| row.get(0)).map_err(failed)
     };

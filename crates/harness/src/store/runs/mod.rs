@@ -38,19 +38,30 @@ use crate::home::Home;
 pub const DATABASE: &str = Home::DATABASE;
 
 /// The port of the flows to the record of runs. `RunStore` keeps it on disk (feature `sqlite`), and
-/// [`MemoryRuns`] does not. It blocks, and a change is durable when it returns.
+/// [`MemoryRuns`] does not. It blocks, and a change is durable when it returns, with two exceptions:
+/// a new row of an attempt and the end of an iteration. The next change makes them durable, and so
+/// does [`flush`](Runs::flush). No agent is started in between.
 pub trait Runs: Send + Sync {
     /// Opens a new run. If the attempt (task, epoch) already has a row, that row is returned
     /// unchanged, whatever the ids.
     fn open_run(&self, run: &Run) -> Result<Run, RunStoreError>;
 
-    /// Decides the command and makes the result durable, in one transaction. A refusal changes
-    /// nothing.
+    /// Decides the command and stores the result, in one transaction. A refusal changes nothing.
     fn apply(
         &self,
         now: Timestamp,
         command: &OfRun,
     ) -> Result<Result<Reply, Refusal>, RunStoreError>;
+
+    /// Returns whether every earlier change is durable.
+    fn is_flushed(&self) -> bool {
+        true
+    }
+
+    /// Makes every earlier change durable.
+    fn flush(&self) -> Result<(), RunStoreError> {
+        Ok(())
+    }
 
     /// Returns the current row.
     fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError>;

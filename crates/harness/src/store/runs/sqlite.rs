@@ -1,19 +1,23 @@
 //! The record of runs in SQLite: `.harness/harness.db`.
 //!
-//! It uses WAL and `synchronous=FULL`, so that an answered change is on the disk. A reader creates
+//! It uses WAL and `synchronous=FULL`, so that an answered change is on the disk. A change that needs
+//! to be there only with the next one is appended to the same WAL without a sync. A reader creates
 //! no file: without a working writer there is no `-wal`, and the database file is read directly.
 //! That happens without locks, so each result is used only if the file is unchanged after it.
 
 use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
     agent::Usage,
-    command::{OfRun, RunView},
+    command::{OfRun, RunStep, RunView},
     notify::{OutboxStep, Outgoing},
     run::{Iteration, Run, RunId},
 };
@@ -21,7 +25,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{
     DATABASE, RunStoreError, Runs,
-    database::{Open, connect, error_of, make_safe, refuse_others, still, usable},
+    database::{Open, SYNCHRONOUS, connect, error_of, make_safe, refuse_others, still, usable},
     outbox,
     row::{self, RowError},
     schema::{self, Found},
@@ -45,6 +49,17 @@ pub struct RunStore {
     path: PathBuf,
     busy_seconds: u64,
     open: Mutex<Open>,
+    /// `true` if the end of the WAL may not be on the disk yet.
+    unflushed: AtomicBool,
+}
+
+/// The time at which a change must be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    /// When the call returns.
+    Now,
+    /// With the next change, or with [`Runs::flush`].
+    WithNext,
 }
 
 impl RunStore {
@@ -71,7 +86,7 @@ impl RunStore {
         usable(&path, known)?;
         let file = Inode::at(&path);
         let open = Mutex::new(Open { connection, still: None, file });
-        Ok(RunStore { path, busy_seconds, open })
+        Ok(RunStore { path, busy_seconds, open, unflushed: AtomicBool::new(false) })
     }
 
     /// Opens the database for reading. Returns `None` if nothing was ever recorded. It creates,
@@ -86,7 +101,8 @@ impl RunStore {
         let path = root.join(DATABASE);
         let failed = |error| error_of(&path, LOOK_BUSY_SECONDS, "read", error);
         let open = Open::to_read(&path).map_err(failed)?;
-        let store = RunStore { path, busy_seconds: LOOK_BUSY_SECONDS, open: Mutex::new(open) };
+        let (open, unflushed) = (Mutex::new(open), AtomicBool::new(false));
+        let store = RunStore { path, busy_seconds: LOOK_BUSY_SECONDS, open, unflushed };
         match store.read(|connection| Ok(schema::found(connection)?))? {
             Found::Empty => Ok(None),
             found => usable(&store.path, found).map(|()| Some(store)),
@@ -146,19 +162,40 @@ impl RunStore {
     /// Runs one transaction that may write from its start, so that the values it reads stay valid.
     fn write<T>(
         &self,
+        durable: Durable,
         write: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
     ) -> Result<T, RunStoreError> {
         let mut open = self.lock();
         self.revive(&mut open)?;
-        let written = || -> Result<T, RowError> {
-            let transaction =
-                open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let written = write(&transaction)?;
-            transaction.commit()?;
-            Ok(written)
+        let written = match durable {
+            Durable::Now => transact(&mut open.connection, write),
+            Durable::WithNext => {
+                // SQLite syncs the whole WAL at a commit with FULL, and with NORMAL not at all.
+                // Frames that a crash cuts off are ignored.
+                let set =
+                    |open: &Open, mode| open.connection.pragma_update(None, SYNCHRONOUS, mode);
+                let written = set(&open, "NORMAL").map_err(RowError::Sql);
+                self.unflushed.store(true, Ordering::Release);
+                let written = written.and_then(|()| transact(&mut open.connection, write));
+                set(&open, "FULL").map_err(RowError::Sql).and(written)
+            }
         };
-        written().map_err(|error| self.error("write", error))
+        let written = written.map_err(|error| self.error("write", error))?;
+        if durable == Durable::Now {
+            self.unflushed.store(false, Ordering::Release);
+        }
+        Ok(written)
     }
+}
+
+fn transact<T>(
+    connection: &mut Connection,
+    write: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
+) -> Result<T, RowError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let written = write(&transaction)?;
+    transaction.commit()?;
+    Ok(written)
 }
 
 impl RunStore {
@@ -202,7 +239,9 @@ impl RunStore {
 
 impl Runs for RunStore {
     fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
-        self.write(|rows| {
+        // The first iteration of an attempt begins with a change of its own, before its agent.
+        let durable = if run.task.is_some() { Durable::WithNext } else { Durable::Now };
+        self.write(durable, |rows| {
             if let (Some(task), Some(epoch)) = (&run.task, run.epoch)
                 && let Some(known) = row::find_attempt(rows, task, epoch)?
             {
@@ -227,7 +266,10 @@ impl Runs for RunStore {
         now: Timestamp,
         command: &OfRun,
     ) -> Result<Result<Reply, Refusal>, RunStoreError> {
-        self.write(|rows| {
+        // The next iteration begins, or the run stops, with a change of its own.
+        let ends = matches!(command.step, RunStep::End { .. });
+        let durable = if ends { Durable::WithNext } else { Durable::Now };
+        self.write(durable, |rows| {
             let Some(run) = row::find_run(rows, &command.run)? else {
                 return Ok(Err(Refusal::RunNotFound { run: command.run.clone() }));
             };
@@ -249,6 +291,29 @@ impl Runs for RunStore {
             }
             Ok(Ok(change.reply))
         })
+    }
+
+    fn is_flushed(&self) -> bool {
+        !self.unflushed.load(Ordering::Acquire)
+    }
+
+    fn flush(&self) -> Result<(), RunStoreError> {
+        // The lock keeps a writer from adding frames that this sync would not cover.
+        let _open = self.lock();
+        if self.is_flushed() {
+            return Ok(());
+        }
+        let mut wal = self.path.as_os_str().to_owned();
+        wal.push("-wal");
+        match std::fs::File::open(wal) {
+            Ok(wal) => wal.sync_data()?,
+            // Another process moved all of it into the database, or an agent removed it. There is
+            // nothing left to sync.
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+            Err(why) => return Err(why.into()),
+        }
+        self.unflushed.store(false, Ordering::Release);
+        Ok(())
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
@@ -277,7 +342,7 @@ impl Runs for RunStore {
         if found.is_none_or(|run| run.usage.at_least(usage) == run.usage) {
             return Ok(());
         }
-        self.write(|rows| {
+        self.write(Durable::Now, |rows| {
             let Some(run) = row::find_run(rows, id)? else { return Ok(()) };
             let raised = run.usage.at_least(usage);
             if raised != run.usage {
@@ -296,7 +361,7 @@ impl Runs for RunStore {
         if step.decide(&self.outbox()?, now).is_empty() {
             return Ok(Vec::new());
         }
-        self.write(|rows| {
+        self.write(Durable::Now, |rows| {
             let change = step.decide(&outbox::all(rows)?, now);
             outbox::store(rows, &change)?;
             Ok(change.taken)
@@ -326,6 +391,37 @@ mod tests {
         assert_eq!(mode, "wal");
         let (synchronous, busy_milliseconds) = (number("synchronous"), number("busy_timeout"));
         assert_eq!((synchronous, number("foreign_keys"), busy_milliseconds), (2, 1, 5000));
+    }
+
+    #[test]
+    fn the_end_of_an_iteration_is_flushed_with_the_next_change_or_before_an_effect() {
+        let root = tempfile::tempdir().unwrap();
+        let store = RunStore::open(root.path()).unwrap();
+        let now = Timestamp::from_seconds(0);
+        let id = RunId::of_bits(1);
+        store.open_run(&Run::queued(id.clone(), now)).unwrap();
+        let apply = |step| {
+            let of_run = OfRun { run: id.clone(), by: None, step };
+            store.apply(now, &of_run).unwrap().unwrap();
+            let open = store.lock();
+            let synchronous: i64 =
+                open.connection.pragma_query_value(None, SYNCHRONOUS, |row| row.get(0)).unwrap();
+            assert_eq!(synchronous, 2);
+        };
+        let begin = |number| RunStep::Begin { number, head: None, mark: None, transcript: None };
+        let ending = harness_core::run::Ending::Finished;
+        let end =
+            || RunStep::End { ending, detail: None, final_text: None, head: None, mark: None };
+        for number in 0..3 {
+            apply(begin(number));
+            assert!(store.is_flushed());
+            apply(end());
+            assert!(!store.is_flushed());
+        }
+        store.flush().unwrap();
+        assert!(store.is_flushed());
+        let again = RunStore::look(root.path()).unwrap().unwrap();
+        assert_eq!(again.iterations(&id).unwrap().len(), 3);
     }
 
     #[test]

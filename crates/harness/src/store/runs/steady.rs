@@ -150,6 +150,14 @@ impl Runs for SteadyRuns {
         }
     }
 
+    fn is_flushed(&self) -> bool {
+        self.rows.is_flushed()
+    }
+
+    fn flush(&self) -> Result<(), RunStoreError> {
+        self.rows.flush()
+    }
+
     fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
         Ok(self.rows.run(id)?.map(|row| self.steady(row)))
     }
