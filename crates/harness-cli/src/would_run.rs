@@ -4,6 +4,8 @@
 //! It reads the current files and judges nothing. For a ledger that no longer parses, it shows what
 //! it can.
 
+mod ledger;
+
 use std::{collections::BTreeSet, ffi::OsStr, fs, io, io::Read, path::Path};
 
 use harness::{
@@ -56,9 +58,8 @@ impl WouldRun {
         let path = root.ledger();
         let bytes = regular(&path)?
             .ok_or_else(|| Failure::file("read", &path, &io::ErrorKind::NotFound.into()))?;
-        let ledger: Value = serde_json::from_slice(&bytes)
+        let mut found = ledger::items(&bytes)
             .map_err(|why| Failure::config(format!("{} is not JSON: {why}", path.display())))?;
-        let mut found = Self::in_ledger(&ledger);
         found.items.extend(Self::beside_the_ledger(root).items);
         let filters = glance::filters(root.path()).into_iter();
         found.items.extend(filters.map(|filter| item(Kind::Filter, &filter)));
@@ -69,10 +70,10 @@ impl WouldRun {
     /// read counts as one item, because the backup that replaces it was not compared.
     pub(crate) fn to_compare(root: &StateRoot) -> Self {
         let mut found = match regular(&root.ledger()) {
-            Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
-                Ok(ledger) => Self::in_ledger(&ledger),
-                Err(_) => Self { items: vec![unreadable(&bytes)] },
-            },
+            Ok(Some(bytes)) => {
+                let unreadable = |_| Self { items: vec![unreadable(&bytes)] };
+                ledger::items(&bytes).unwrap_or_else(unreadable)
+            }
             Ok(None) => Self::default(),
             Err(_) => Self { items: vec![unreadable(&[])] },
         };
@@ -104,25 +105,6 @@ impl WouldRun {
     /// Returns the items of harness.toml.
     pub(crate) fn settings(root: &StateRoot) -> Self {
         Self { items: in_configuration(&root.home().config()) }
-    }
-
-    fn in_ledger(ledger: &Value) -> Self {
-        let (tasks, phases) = (list(&ledger["tasks"]), list(&ledger["phases"]));
-        let of = |kind, holder: &Value, text: &Value| {
-            let text = text.as_str().filter(|text| !text.is_empty())?;
-            let origin = if holder["source"].is_object() { Origin::Import } else { Origin::File };
-            Some(Item { origin, ..item(kind, text) })
-        };
-        let mut items = Vec::new();
-        let checks = tasks.iter();
-        items.extend(checks.filter_map(|t| of(Kind::Check, t, &t["validation"]["command"])));
-        let cleanups = tasks.iter();
-        items.extend(cleanups.filter_map(|t| of(Kind::Cleanup, t, &t["on_failure"]["cleanup"])));
-        let gates = phases.iter();
-        items.extend(gates.filter_map(|phase| of(Kind::Gate, phase, &phase["gate"]["command"])));
-        let texts = tasks.iter();
-        items.extend(texts.filter_map(|t| of(Kind::Instructions, t, &t["instructions"])));
-        Self::distinct(items)
     }
 
     /// Returns the items that an edit of a task adds.
@@ -405,25 +387,6 @@ mod tests {
                 "telemetry: port = 1",
             ]
         );
-    }
-
-    #[test]
-    fn each_command_is_named_once() {
-        let found = WouldRun::in_ledger(&json!({
-            "tasks": [
-                {"validation": {"command": "make test"}, "on_failure": {"cleanup": "make clean"}},
-                {"validation": {"command": "make test"}, "instructions": "do it"},
-                {"validation": {"command": "make lint"}},
-                {"validation": null},
-                "not a task",
-            ],
-            "phases": [{"name": "Build", "gate": {"command": "make gate"}}, {"name": "Rest"}],
-        }));
-        assert_eq!(found.shown(Kind::Check), ["make test", "make lint"]);
-        assert_eq!(found.shown(Kind::Cleanup), ["make clean"]);
-        assert_eq!(found.shown(Kind::Gate), ["make gate"]);
-        assert_eq!(found.shown(Kind::Instructions), ["do it"]);
-        assert_eq!(WouldRun::in_ledger(&json!([])), WouldRun::default());
     }
 
     #[test]

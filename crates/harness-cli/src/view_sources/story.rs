@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use harness::{
-    flows::failed_output,
+    flows::{failed_output, failed_output_of},
     store::receipt,
     view::{MoneyView, RescueCard, RunHistory, RunStory, TaskDetail, TaskStory},
     workspace::{GitWorkspace, Workspace as _},
@@ -38,7 +38,9 @@ pub(crate) fn story<T>(
     let rescues = git.map(|git| rescues(&git, &task.id)).unwrap_or_default();
     // An unreadable file must not prevent the display of the rest.
     let output = failed_output(root.path(), &task.id).ok().flatten();
-    Some(show(&TaskStory::of(detail, &record, &receipts, &rescues, output)))
+    let of_attempt = |epoch| failed_output_of(root.path(), &task.id, epoch).ok().flatten();
+    let story = TaskStory::of(detail, &record, &receipts, &rescues, output);
+    Some(show(&story.with_outputs(of_attempt)))
 }
 
 fn receipts(root: &Path, record: &RunHistory, task: &Task) -> Vec<Receipt> {

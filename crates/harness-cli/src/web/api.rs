@@ -28,7 +28,7 @@ async fn json(
     site: &Arc<Site>,
     make: impl FnOnce(&Reader) -> Result<Sought<Vec<u8>>> + Send + 'static,
 ) -> Response {
-    let (status, body) = match site.make(make).await {
+    let (status, body) = match site.maker.make(make).await {
         Ok(Sought::Found(body)) => (StatusCode::OK, body),
         Ok(Sought::Nothing) => (StatusCode::NOT_FOUND, error("there is no such task")),
         Err(why) => (StatusCode::INTERNAL_SERVER_ERROR, error(&why.error)),

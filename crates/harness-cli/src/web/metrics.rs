@@ -18,7 +18,7 @@ use crate::failure::Result;
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub(super) async fn metrics(State(site): State<Arc<Site>>) -> Response {
-    match site.make(document).await {
+    match site.maker.make(document).await {
         Ok(text) => ([(header::CONTENT_TYPE, KIND)], text).into_response(),
         Err(why) => super::answer::plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{why}\n")),
     }

@@ -15,6 +15,7 @@ mod events;
 mod feed;
 mod gate;
 mod listen;
+mod maker;
 mod metrics;
 pub(crate) mod pages;
 mod patience;
@@ -45,8 +46,8 @@ use crate::{
     root::StateRoot,
 };
 
-/// The number of threads for pages, commands and files.
-const BLOCKING_THREADS_MAX: usize = 16;
+/// The number of threads for commands, some of which wait.
+const BLOCKING_THREADS_MAX: usize = 8;
 
 /// The choices of the person who starts a server.
 #[derive(Debug, Clone)]

@@ -13,7 +13,8 @@ use harness::{
     view::{Board, MoneyView, ProjectReport, RunStory, Spending, TaskStory},
 };
 use harness_core::{CommitId, Ledger, TaskId, Timestamp, format::task_object};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 
 use super::feed::Feed;
 
@@ -170,16 +171,37 @@ impl Reader {
     /// Returns a task as the ledger has it, with everything that is known about it.
     pub(super) fn task_json(&self, id: &str) -> Result<Sought<Vec<u8>>> {
         let Ok(id) = TaskId::parse(id) else { return Ok(Sought::Nothing) };
-        let (ledger, document) = self.root.snapshot_text()?.document()?;
-        let Some(task) = ledger.task(&id) else { return Ok(Sought::Nothing) };
-        let text = document.task(&id).and_then(|text| serde_json::from_str(&text).ok());
-        let raw = text.unwrap_or_else(|| Value::Object(task_object(task)));
+        let text = self.root.snapshot_text()?;
+        let raw = raw_task(text.bytes(), &id);
         self.story(&id, |story, _| {
+            // The file may have changed since it was read.
+            let raw = raw.unwrap_or_else(|| Value::Object(task_object(story.detail.task)));
             let mut all = json!({ "version": 1, "task": raw });
             extend(&mut all, serde_json::to_value(story)?);
             Ok(format!("{all}\n").into_bytes())
         })
     }
+}
+
+/// Returns a task with all its fields, also those that this version does not know. The others are not
+/// parsed.
+fn raw_task(ledger: &[u8], id: &TaskId) -> Option<Value> {
+    #[derive(Deserialize)]
+    struct Rows<'a> {
+        #[serde(borrow)]
+        tasks: Vec<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    // Some editors begin a file with a byte order mark.
+    let ledger = ledger.strip_prefix(b"\xef\xbb\xbf").unwrap_or(ledger);
+    let Rows { tasks } = serde_json::from_slice(ledger).ok()?;
+    let is_it = |row: &&&RawValue| {
+        serde_json::from_str::<Named>(row.get()).is_ok_and(|named| named.id == id.as_str())
+    };
+    serde_json::from_str(tasks.iter().find(is_it)?.get()).ok()
 }
 
 /// Adds fields to a document.

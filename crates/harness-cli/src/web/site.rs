@@ -4,17 +4,11 @@ use std::{future::Future, path::Path, sync::Arc, time::Instant};
 
 use tokio::sync::Semaphore;
 
-use super::{access::Access, address::Names, feed::Feed, reader::Reader};
-use crate::{
-    environment::Environment,
-    failure::{Failure, Result},
-    root::StateRoot,
-};
+use super::{access::Access, address::Names, feed::Feed, maker::Maker, reader::Reader};
+use crate::{environment::Environment, failure::Result, root::StateRoot};
 
 /// The number of streams of events at the same time.
 pub(super) const STREAMS_MAX: usize = 256;
-/// The number of pages that are made at the same time.
-const RENDERS_MAX: usize = 2;
 /// The number of commands that are carried out at the same time. Some of them wait.
 const COMMANDS_MAX: usize = 8;
 
@@ -33,21 +27,23 @@ pub(super) struct Site {
     pub(super) feed: Arc<Feed>,
     pub(super) mode: Mode,
     pub(super) streams: Arc<Semaphore>,
-    pub(super) renders: Arc<Semaphore>,
+    pub(super) maker: Maker,
     pub(super) commands: Arc<Semaphore>,
 }
 
 impl Site {
     pub(super) fn new(names: Names, env: Environment, root: StateRoot, mode: Mode) -> Result<Self> {
         let feed = Feed::new();
+        let reader = Reader::new(env, root, Arc::clone(&feed));
+        let maker = Maker::start(reader.clone())?;
         Ok(Self {
             names,
             access: Access::new()?,
-            reader: Reader::new(env, root, Arc::clone(&feed)),
+            reader,
             feed,
             mode,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-            renders: Arc::new(Semaphore::new(RENDERS_MAX)),
+            maker,
             commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
         })
     }
@@ -73,21 +69,6 @@ impl Site {
     /// Returns the path below which all pages are, for links.
     pub(super) fn base(&self) -> String {
         format!("/{}/", self.access.prefix())
-    }
-
-    /// Makes something from the files, beside the runtime. Few are made at the same time.
-    pub(super) async fn make<T: Send + 'static>(
-        &self,
-        make: impl FnOnce(&Reader) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let failed = || Failure::error("the page could not be made");
-        let place = Arc::clone(&self.renders).acquire_owned().await.map_err(|_| failed())?;
-        let reader = self.reader.clone();
-        let made = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            make(&reader)
-        });
-        made.await.map_err(|_| failed())?
     }
 
     pub(super) fn start_feed(&self) {

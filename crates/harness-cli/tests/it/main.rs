@@ -8,6 +8,7 @@ mod agents;
 mod asking;
 mod binding;
 mod boundary;
+mod certificates;
 mod chosen;
 mod commit_hooks;
 mod config;

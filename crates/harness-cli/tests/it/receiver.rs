@@ -1,9 +1,9 @@
-//! HTTP servers of a test on this machine: one that answers and remembers, and one that never
-//! answers.
+//! HTTP servers of a test on this machine: one that answers and remembers, with and without TLS, and
+//! one that never answers.
 
 use std::{
     collections::BTreeMap,
-    io::{Read as _, Write as _},
+    io::{Read, Write},
     net::{TcpListener, TcpStream},
     sync::{
         Arc, Condvar, Mutex,
@@ -12,6 +12,8 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// How long a test waits for a request. It is long, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,12 +44,29 @@ struct Seen {
 /// A server that answers every request with its status. It ends with the test.
 pub(crate) struct Receiver {
     port: u16,
+    scheme: &'static str,
     seen: Arc<Seen>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Receiver {
     pub(crate) fn start(status: u16) -> Self {
+        Self::serving(status, "http", serve)
+    }
+
+    /// Starts a server that speaks TLS.
+    pub(crate) fn encrypted(status: u16, config: Arc<ServerConfig>) -> Self {
+        Self::serving(status, "https", move |stream, seen| {
+            let Ok(connection) = ServerConnection::new(Arc::clone(&config)) else { return };
+            serve(StreamOwned::new(connection, stream), seen);
+        })
+    }
+
+    fn serving(
+        status: u16,
+        scheme: &'static str,
+        serve: impl Fn(TcpStream, &Seen) + Clone + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Seen::default());
@@ -59,15 +78,16 @@ impl Receiver {
                     return;
                 }
                 let (stream, shared) = (stream.unwrap(), Arc::clone(&shared));
+                let serve = serve.clone();
                 // It ends when the client closes the connection.
                 thread::spawn(move || serve(stream, &shared));
             }
         });
-        Self { port, seen, thread: Some(thread) }
+        Self { port, scheme, seen, thread: Some(thread) }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        format!("{}://127.0.0.1:{}{path}", self.scheme, self.port)
     }
 
     /// Answers with another status from now on.
@@ -102,7 +122,7 @@ impl Drop for Receiver {
     }
 }
 
-fn serve(mut stream: TcpStream, seen: &Seen) {
+fn serve(mut stream: impl Read + Write, seen: &Seen) {
     while let Some(request) = read(&mut stream) {
         seen.requests.lock().unwrap().push(request);
         seen.changed.notify_all();
@@ -114,7 +134,7 @@ fn serve(mut stream: TcpStream, seen: &Seen) {
     }
 }
 
-fn read(stream: &mut TcpStream) -> Option<Request> {
+fn read(stream: &mut impl Read) -> Option<Request> {
     let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -6,7 +6,7 @@ use std::{
     process::Stdio,
 };
 
-use crate::{host::world, terminal::Terminal};
+use crate::{host::world, objective::stage::rows, terminal::Terminal};
 
 #[test]
 fn a_person_watches_a_run_pauses_it_and_leaves_without_stopping_it() {
@@ -64,4 +64,37 @@ fn a_view_that_is_open_before_the_run_finds_it_and_says_when_it_is_gone() {
 fn without_a_terminal_it_says_what_to_use_instead() {
     let env = world();
     env.run(["top"]).code(2).stderr_contains("harness top --json");
+}
+
+#[test]
+fn each_attempt_has_the_output_of_its_own_check() {
+    let env = world();
+    let work = "echo more >> tries";
+    let check = "echo found $(wc -l < tries) lines; test $(wc -l < tries) -ge 3";
+    // A failed attempt is rolled back, so that the count is kept outside of the work tree.
+    let tries = env.home().join("tries").display().to_string();
+    let [work, check] = [work, check].map(|text| text.replace("tries", &tries));
+    env.run(["add", "one", "--instructions", &work, "--validate", &check]).success();
+    env.run(["run", "--agent", "shell"]).success();
+    let story = env.run(["top", "--json", "task-001"]).success().json();
+    let outputs = story["attempts"].as_array().unwrap().iter().map(|a| &a["check_output"]);
+    let outputs: Vec<&str> = outputs.map(|text| text.as_str().unwrap().trim()).collect();
+    assert_eq!(outputs, ["found 1 lines", "found 2 lines", "found 3 lines"]);
+}
+
+/// The rows of attempts name the work tree of their worker, so that views can show who did what.
+#[test]
+fn an_attempt_of_one_of_several_workers_names_its_work_tree() {
+    let env = world();
+    for name in ["one", "two"] {
+        let (work, check) = (format!("touch {name}"), format!("test -f {name}"));
+        env.run(["add", name, "--instructions", &work, "--validate", &check]).success();
+    }
+    env.run(["run", "--agent", "shell", "--workers", "2"]).success();
+    let rows = rows(&env, "SELECT task_id, workspace FROM runs");
+    let (attempts, runs): (Vec<_>, Vec<_>) = rows.iter().partition(|r| r["task_id"].is_string());
+    let place = |row: &serde_json::Value| row["workspace"].as_str().unwrap().to_owned();
+    assert_eq!(attempts.len(), 2, "{rows:#?}");
+    assert!(attempts.iter().all(|row| place(row).contains("/.harness/worktrees/")), "{rows:#?}");
+    assert!(runs.iter().all(|row| !place(row).contains("worktrees")), "{rows:#?}");
 }

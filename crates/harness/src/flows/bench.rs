@@ -142,7 +142,10 @@ impl Bench {
             epoch: task.epoch,
             agent: parent.agent.clone(),
             agent_command: parent.agent_command.clone(),
-            workspace: parent.workspace.clone(),
+            workspace: match &self.own {
+                Some(_) => self.workspace.top_level().display().to_string(),
+                None => parent.workspace.clone(),
+            },
             completion_promise: parent.completion_promise.clone(),
             limits: RunLimits { max_iterations, ..Default::default() },
             parent: Some(parent.id.clone()),

@@ -95,7 +95,9 @@ impl Judge {
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.bench.tools.output(&checked.ran, FAILURE_BYTES);
             let (root, task) = (self.bench.tools.root.clone(), self.task.id.clone());
-            self.bench.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
+            let epoch = self.task.epoch;
+            let keep = move || Ok(failure::keep(&root, &task, epoch, &output)?);
+            self.bench.tools.blocking(keep).await?;
         }
         Ok(self.court.checked(&check, checked, around))
     }

@@ -33,7 +33,7 @@ pub mod worker;
 
 pub use bench::Bench;
 pub use closed_gate::ClosedGate;
-pub use failure::failed_output;
+pub use failure::{failed_output, failed_output_of};
 pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};

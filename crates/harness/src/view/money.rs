@@ -9,7 +9,7 @@ use harness_core::{
 };
 use serde::Serialize;
 
-use super::{RunHistory, Spending};
+use super::{RunHistory, Spending, spending::lasted};
 
 /// What a run has used of its budget.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -170,8 +170,13 @@ impl MoneyView {
         let mut times: Vec<(Timestamp, Usage)> =
             contexts().map(|(_, iteration)| (ended(&iteration), iteration.usage)).collect();
         times.sort_by_key(|(time, _)| *time);
+        let is_live = |run: &&Run| !run.status.is_over() && record.is_driven(run);
+        // The row of a run in progress has the time of its last change.
+        let going = record.tops().filter(is_live).map(|run| lasted(run.updated_at, now));
+        let mut total = record.spending();
+        total.seconds += going.sum::<u64>();
         Self {
-            total: record.spending(),
+            total,
             budgets: record.tops().map(|run| BudgetCard::of(run, now)).collect(),
             over_time: over_time(&times),
             by_task: by_task(ledger, record),

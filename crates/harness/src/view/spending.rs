@@ -37,6 +37,7 @@ impl Spending {
     }
 }
 
-fn lasted(from: Timestamp, to: Timestamp) -> u64 {
+/// Returns the time between two moments; none if they are in the wrong order.
+pub(super) fn lasted(from: Timestamp, to: Timestamp) -> u64 {
     if to > from { to.since(from) } else { 0 }
 }

@@ -1,6 +1,6 @@
 //! The history of one task: its attempts, and what each of them left.
 
-use harness_core::{CommitId, Flag, Receipt, Timestamp, task::Status};
+use harness_core::{CommitId, Epoch, Flag, Receipt, Timestamp, task::Status};
 use serde::Serialize;
 
 use super::{AttemptSummary, IterationCard, RunHistory, TaskDetail};
@@ -51,6 +51,8 @@ pub struct AttemptStory {
     pub summary: AttemptSummary,
     /// Its contexts, oldest first.
     pub iterations: Vec<IterationCard>,
+    /// The end of the output of its check, whether that passed or failed.
+    pub check_output: Option<String>,
     /// The record of its completion.
     pub receipt: Option<Receipt>,
     /// Points that a person should look at.
@@ -131,6 +133,15 @@ impl<'a> TaskStory<'a> {
             detail,
         }
     }
+
+    /// Adds the output of the checks that failed, which `output` returns for an attempt.
+    #[must_use]
+    pub fn with_outputs(mut self, output: impl Fn(Epoch) -> Option<String>) -> Self {
+        for attempt in self.attempts.iter_mut().filter(|attempt| attempt.check_output.is_none()) {
+            attempt.check_output = attempt.summary.epoch.and_then(&output);
+        }
+        self
+    }
 }
 
 impl AttemptStory {
@@ -150,10 +161,12 @@ impl AttemptStory {
         let base = base.or_else(|| rescue.as_ref().and_then(|r| r.base.clone()));
         let base = base.or_else(|| of_row.first().and_then(|i| i.head_before.clone()));
         let commit = receipt.as_ref().and_then(|r| r.commit.clone());
+        let passed = receipt.as_ref().and_then(|receipt| receipt.check.as_ref());
         Self {
             number: receipt.as_ref().map_or(number, |r| r.attempt),
             summary: summary.clone(),
             iterations: of_row.iter().map(IterationCard::from).collect(),
+            check_output: passed.map(|check| check.output_tail.clone()),
             flags: receipt.as_ref().map(flags).unwrap_or_default(),
             base,
             commit: commit.or_else(|| rescue.as_ref().map(|r| r.commit.clone())),

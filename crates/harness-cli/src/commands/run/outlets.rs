@@ -1,7 +1,10 @@
 //! The programs and people outside that a run reports to: channels of notifications, and a collector
 //! of traces.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use harness::{
     Hub, Observers,
@@ -77,18 +80,18 @@ impl Outlets {
     }
 
     /// Reports the end of the run, and sends the rest for a moment. A worker that joined a run does
-    /// not report its end.
+    /// not report its end. The messages are on their way while the collector is waited for.
     pub(super) fn close(&self, report: &RunReport<'_>) {
-        let is_driver = self.part == Some(RunPart::Driver);
+        let (begun, is_driver) = (Instant::now(), self.part == Some(RunPart::Driver));
+        if let Some(notifier) = self.notifier.as_ref().filter(|_| is_driver) {
+            notifier.stopped(report.run, report.stop, Stats::of(report.ledger));
+        }
         if let Some(exporter) = &self.exporter {
             let run: Option<&Run> = is_driver.then_some(report.run);
             exporter.close(run, TRACES_WITHIN);
         }
         let Some(notifier) = &self.notifier else { return };
-        if is_driver {
-            notifier.stopped(report.run, report.stop, Stats::of(report.ledger));
-        }
-        let left = notifier.close(notification::END_WITHIN);
+        let left = notifier.close(notification::END_WITHIN.saturating_sub(begun.elapsed()));
         if left > 0 {
             eprintln!("{left} notifications are still waiting: `harness notify list`");
         }

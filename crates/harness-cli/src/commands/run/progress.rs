@@ -17,6 +17,8 @@ use crate::{
 const BAR: u64 = 24;
 /// The limit of an agent's name, which may be a command line.
 const NAME_CHARS: usize = 28;
+/// The limit of the task or objective in the line of a worker.
+const WHAT_CHARS: usize = 40;
 /// Shorter silences are not shown.
 const SILENT_SECONDS: u64 = 3;
 
@@ -38,7 +40,8 @@ fn faint(text: impl Into<String>) -> Piece {
 enum Aim {
     /// The tasks are those in progress, by worker.
     Ledger {
-        over: u64,
+        done: u64,
+        failed: u64,
         total: u64,
         tasks: BTreeMap<String, String>,
     },
@@ -78,7 +81,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn of(row: &Run, started: Instant) -> Self {
         let aim = match &row.objective {
-            None => Aim::Ledger { over: 0, total: 0, tasks: BTreeMap::new() },
+            None => Aim::Ledger { done: 0, failed: 0, total: 0, tasks: BTreeMap::new() },
             Some(text) => Aim::Objective {
                 text: one_line(text).into_owned(),
                 context: u64::from(row.iteration_count) + 1,
@@ -106,10 +109,12 @@ impl Progress {
     /// Updates the state of the tasks. An objective shows none of them.
     pub(super) fn refresh(&mut self, ledger: &Ledger) {
         self.paused = ledger.head().paused_at.is_some();
-        let Aim::Ledger { over, total, tasks } = &mut self.aim else { return };
+        let Aim::Ledger { done, failed, total, tasks } = &mut self.aim else { return };
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        *total = count(Stats::of(ledger).total);
-        *over = count(ledger.tasks().filter(|t| !t.unfinished()).count());
+        let stats = Stats::of(ledger);
+        (*done, *total) = (count(stats.completed), count(stats.total));
+        let over = count(ledger.tasks().filter(|t| !t.unfinished()).count());
+        *failed = over.saturating_sub(*done);
         let current = ledger.tasks().filter(|t| t.status() == Status::InProgress);
         let described = current.map(|task| {
             let attempt = match task.attempts + 1 {
@@ -177,16 +182,7 @@ impl Progress {
     pub(super) fn lines(&self, at: Instant, now: Timestamp) -> Vec<Vec<Piece>> {
         let elapsed = at.saturating_duration_since(self.started).as_secs();
         let mut first = match &self.aim {
-            Aim::Ledger { over, total, .. } => {
-                let full = (BAR * over).checked_div(*total).unwrap_or(0).min(BAR);
-                let bar = |of: &str, count: u64| of.repeat(usize::try_from(count).unwrap_or(0));
-                let green = coloured(AnsiColor::Green);
-                vec![
-                    Piece { style: green, text: bar("━", full) },
-                    faint(bar("─", BAR - full)),
-                    plain(format!(" {over}/{total} tasks")),
-                ]
-            }
+            Aim::Ledger { done, failed, total, .. } => bar(*done, *failed, *total),
             Aim::Objective { context, most, .. } => {
                 vec![plain(format!("context {context} of at most {most}"))]
             }
@@ -205,8 +201,9 @@ impl Progress {
         if self.crew.is_empty() {
             return vec![first, self.doing(&None, at, now)];
         }
+        let short = shared_part(&self.crew);
         let of_worker = |id: &String| {
-            let mut line = vec![faint(format!("{id} "))];
+            let mut line = vec![faint(format!("{} ", &id[short..]))];
             line.extend(self.doing(&Some(id.clone()), at, now));
             line
         };
@@ -229,19 +226,46 @@ impl Progress {
         }
         let Some(worker) = self.workers.get(key) else { return vec![plain(what)] };
         let silent = at.saturating_duration_since(worker.heard).as_secs();
-        let since = match silent {
-            short if short < SILENT_SECONDS => String::new(),
-            long => format!(" ({} ago)", Span(long)),
+        let (silence, activity) = match (&worker.activity, silent) {
+            (Some(activity), ..SILENT_SECONDS) => (String::new(), activity.clone()),
+            (Some(activity), long) => (format!(" · {} ago", Span(long)), activity.clone()),
+            (None, ..SILENT_SECONDS) => (String::new(), "starts".to_owned()),
+            (None, long) => (format!(" · {}", Span(long)), "no event yet".to_owned()),
         };
-        let activity = match &worker.activity {
-            Some(activity) => format!("{activity}{since}"),
-            None if silent < SILENT_SECONDS => "starts".to_owned(),
-            None => format!("nothing heard for {}", Span(silent)),
-        };
-        // The time since the last event must survive the cut on a narrow terminal.
-        let what = cut(what, 48);
-        vec![plain(format!("{} ", worker.name)), faint(format!("{what}: ")), plain(activity)]
+        // On a narrow terminal the end is cut, and the time since the last event must remain.
+        vec![
+            plain(format!("{} ", worker.name)),
+            faint(cut(what, WHAT_CHARS)),
+            faint(silence),
+            plain(format!(" · {activity}")),
+        ]
     }
+}
+
+/// Returns the bar: what is done, what failed, and what is left.
+fn bar(done: u64, failed: u64, total: u64) -> Vec<Piece> {
+    let part = |of: u64| (BAR * of).checked_div(total).unwrap_or(0).min(BAR);
+    let (green, both) = (part(done), part(done + failed));
+    let line = |of: &str, count: u64| of.repeat(usize::try_from(count).unwrap_or(0));
+    let red = coloured(AnsiColor::Red);
+    let mut pieces = vec![
+        Piece { style: coloured(AnsiColor::Green), text: line("━", green) },
+        Piece { style: red, text: line("━", both.saturating_sub(green)) },
+        faint(line("─", BAR - both)),
+        plain(format!(" {done}/{total} tasks")),
+    ];
+    if failed > 0 {
+        pieces.push(Piece { style: red, text: format!(", {failed} failed") });
+    }
+    pieces
+}
+
+/// Returns the length of what the ids of one process have in common: everything before their numbers.
+fn shared_part(ids: &[String]) -> usize {
+    let before = |id: &String| id.rfind('.').map(|at| at + 1);
+    let Some(at) = ids.first().and_then(before).filter(|_| ids.len() > 1) else { return 0 };
+    let prefix = &ids[0][..at];
+    if ids.iter().all(|id| id.len() > at && id.starts_with(prefix)) { at } else { 0 }
 }
 
 #[cfg(test)]
@@ -268,12 +292,12 @@ mod tests {
         let at = progress.started;
         progress.agent_started(None, "command: sh agent.sh", at);
         progress.used("5 tokens".to_owned());
-        let line = "sh agent.sh Port it: nothing heard for 2 min";
+        let line = "sh agent.sh Port it · 2 min · no event yet";
         assert_eq!(shown(&progress, 120)[1], line);
         progress.heard(&None, Some("Bash: make".to_owned()), at);
-        assert_eq!(shown(&progress, 0)[1], "sh agent.sh Port it: Bash: make");
+        assert_eq!(shown(&progress, 0)[1], "sh agent.sh Port it · Bash: make");
         progress.heard(&None, None, at);
-        assert!(shown(&progress, 65)[1].ends_with("Bash: make (1 min 5 s ago)"));
+        assert_eq!(shown(&progress, 65)[1], "sh agent.sh Port it · 1 min 5 s ago · Bash: make");
         progress.waits(None, Timestamp::from_seconds(3600));
         assert!(shown(&progress, 0)[1].contains("(in 1 h)"), "{:?}", shown(&progress, 0));
         progress.context(&None, 2, 11);
@@ -290,10 +314,35 @@ mod tests {
         progress.agent_started(first.clone(), "claude", at);
         progress.heard(&first, Some("Bash: make".to_owned()), at);
         let lines = shown(&progress, 0);
-        assert_eq!(lines[1..], ["w.1 claude waits for a task: Bash: make", "w.2 waits for a task"]);
+        assert_eq!(lines[1..], ["1 claude waits for a task · Bash: make", "2 waits for a task"]);
         progress.waits(Some("w.2".to_owned()), Timestamp::from_seconds(3600));
         assert!(shown(&progress, 0)[2].contains("(in 1 h)"));
         progress.agent_ended(&first);
+        assert_eq!(shown(&progress, 0)[1], "1 waits for a task");
+        progress.crew(vec!["w.1".to_owned(), "guest".to_owned()]);
         assert_eq!(shown(&progress, 0)[1], "w.1 waits for a task");
+    }
+
+    /// The time since the last event is what a narrow terminal must still show.
+    #[test]
+    fn a_long_title_leaves_room_for_the_silence() {
+        let mut row = Run::queued(RunId::of_bits(1), Timestamp::default());
+        row.objective = Some("a long title ".repeat(20));
+        let mut progress = Progress::of(&row, Instant::now());
+        let at = progress.started;
+        progress.agent_started(None, "claude", at);
+        progress.heard(&None, Some("Bash: make".to_owned()), at);
+        let line: String = shown(&progress, 65)[1].chars().take(80).collect();
+        assert!(line.contains("1 min 5 s ago"), "{line}");
+    }
+
+    #[test]
+    fn failed_tasks_are_not_shown_as_done() {
+        let text = |pieces: Vec<Piece>| pieces.iter().map(|p| &*p.text).collect::<String>();
+        let half = "━".repeat(12);
+        assert_eq!(text(bar(1, 2, 6)), format!("{half}{} 1/6 tasks, 2 failed", "─".repeat(12)));
+        assert!(text(bar(0, 0, 0)).ends_with(" 0/0 tasks"));
+        let colours: Vec<usize> = bar(1, 2, 6).iter().map(|p| p.text.chars().count()).collect();
+        assert_eq!(colours[..3], [4, 8, 12]);
     }
 }

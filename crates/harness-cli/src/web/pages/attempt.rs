@@ -35,6 +35,9 @@ pub(super) fn page(
             @if let Some(found) = &attempt.receipt {
                 section #receipt { h2 { "Receipt" } div .card .pad { (task::receipt(found)) } }
             }
+            @if let Some(output) = attempt.check_output.as_deref().filter(|text| !text.trim().is_empty()) {
+                section #check { h2 { "What the check printed" } pre { (parts::shown(output)) } }
+            }
             section #diff { (diff(reader, story, attempt, showing)) }
             section #transcript data-live="part" { (transcript(reader, attempt)) }
         };

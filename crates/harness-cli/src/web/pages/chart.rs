@@ -99,19 +99,17 @@ pub(super) struct Bar {
 }
 
 pub(super) fn bars(all: &[Bar]) -> Markup {
-    const NAME: f64 = 130.0;
-    const VALUE: f64 = 120.0;
     let most = all.iter().map(|bar| bar.value).fold(0.0, f64::max).max(1e-9);
-    let height = all.len() as f64 * LANE + 4.0;
-    let width = 480.0;
     html! {
-        svg .fit .small viewBox=(format!("0 0 {width} {height}")) role="img" aria-label="Bars" {
-            @for (n, bar) in all.iter().enumerate() {
-                @let y = n as f64 * LANE + 6.0;
-                @let long = (bar.value / most * (width - NAME - VALUE)).max(2.0);
-                text .strong x="0" y=(short(y + 13.0)) { (crate::tool_line::cut(&bar.name, 17)) }
-                rect .f-work x=(NAME) y=(short(y)) width=(short(long)) height="17" rx="4" {}
-                text x=(short(NAME + long + 8.0)) y=(short(y + 13.0)) { (bar.text) }
+        ul .bars {
+            @for bar in all {
+                li {
+                    div .line {
+                        span .grow .title { (crate::tool_line::cut(&bar.name, 40)) }
+                        span .quiet { (bar.text) }
+                    }
+                    (bar_of(bar.value / most, "f-work"))
+                }
             }
         }
     }
@@ -191,10 +189,15 @@ pub(super) fn steps(done: f64, all: f64) -> Markup {
 
 fn line(value: f64, limit: f64, class: &str) -> Markup {
     let part = (value / limit.max(1e-9)).clamp(0.0, 1.0);
+    html! { div role="img" aria-label=(format!("{:.0} % used", part * 100.0)) { (bar_of(part, class)) } }
+}
+
+/// A bar of this part of the width.
+fn bar_of(part: f64, class: &str) -> Markup {
     html! {
-        svg .gauge viewBox="0 0 100 5" preserveAspectRatio="none" role="img" aria-label=(format!("{:.0} % used", part * 100.0)) {
+        svg .gauge viewBox="0 0 100 5" preserveAspectRatio="none" aria-hidden="true" {
             rect .f-idle x="0" y="0" width="100" height="5" {}
-            rect class=(class) x="0" y="0" width=(short(part * 100.0)) height="5" {}
+            rect class=(class) x="0" y="0" width=(short(part.clamp(0.0, 1.0) * 100.0)) height="5" {}
         }
     }
 }

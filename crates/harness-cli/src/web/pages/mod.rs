@@ -19,8 +19,8 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::{Path, Query, State},
-    http::StatusCode,
-    response::{Html, IntoResponse as _, Response},
+    http::{StatusCode, Uri, header},
+    response::{IntoResponse as _, Response},
     routing::get,
 };
 use maud::{Markup, html};
@@ -28,6 +28,8 @@ use serde::Deserialize;
 
 use self::layout::{Frame, Page};
 use super::{
+    answer::plain,
+    maker::Made,
     reader::{Reader, Sought},
     site::{Mode, Site},
 };
@@ -78,8 +80,8 @@ impl Inner {
 
 macro_rules! page {
     ($make:path) => {
-        get(|State(site): State<Arc<Site>>, Query(choice): Query<Choice>| async move {
-            show(&site, choice, $make).await
+        get(|State(site): State<Arc<Site>>, uri: Uri, Query(choice): Query<Choice>| async move {
+            show(&site, &uri, choice, $make).await
         })
     };
 }
@@ -94,38 +96,51 @@ pub(super) fn routes() -> Router<Arc<Site>> {
         .route("/report", page!(report::page))
         .route(
             "/task/{id}",
-            get(|State(site): State<Arc<Site>>, Path(id): Path<String>| async move {
+            get(|State(site): State<Arc<Site>>, uri: Uri, Path(id): Path<String>| async move {
                 let make =
                     move |reader: &Reader, showing: &Showing| task::page(reader, showing, &id);
-                show(&site, Choice::default(), make).await
+                show(&site, &uri, Choice::default(), make).await
             }),
         )
         .route("/task/{id}/{epoch}", get(one_attempt))
-        .fallback(|State(site): State<Arc<Site>>| async move {
-            show(&site, Choice::default(), |_, _| Ok(Sought::Nothing)).await
+        .fallback(|State(site): State<Arc<Site>>, uri: Uri| async move {
+            show(&site, &uri, Choice::default(), |_, _| Ok(Sought::Nothing)).await
         })
 }
 
 async fn one_attempt(
     State(site): State<Arc<Site>>,
+    uri: Uri,
     Path((id, epoch)): Path<(String, String)>,
     Query(choice): Query<Choice>,
 ) -> Response {
     let make =
         move |reader: &Reader, showing: &Showing| attempt::page(reader, showing, &id, &epoch);
-    show(&site, choice, make).await
+    show(&site, &uri, choice, make).await
 }
 
 async fn show(
     site: &Arc<Site>,
+    uri: &Uri,
     choice: Choice,
     make: impl FnOnce(&Reader, &Showing) -> Result<Sought<Inner>> + Send + 'static,
 ) -> Response {
     let showing = Showing { base: site.base(), mode: site.mode, choice };
-    let used = showing.clone();
-    let project = site.reader.project();
-    let made = site.make(move |reader| make(reader, &used)).await;
-    let (status, inner) = match made {
+    let made = site.maker.page(uri.to_string(), move |reader| whole(reader, &showing, make)).await;
+    match made {
+        Ok(Made { status, text }) => {
+            (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
+        }
+        Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{why}\n")),
+    }
+}
+
+fn whole(
+    reader: &Reader,
+    showing: &Showing,
+    make: impl FnOnce(&Reader, &Showing) -> Result<Sought<Inner>>,
+) -> Made {
+    let (status, inner) = match make(reader, showing) {
         Ok(Sought::Found(inner)) => (StatusCode::OK, inner),
         Ok(Sought::Nothing) => {
             let main = html! { h1 { "There is no such page" } p { a href="./" { "Go to what happens now" } } };
@@ -135,13 +150,13 @@ async fn show(
     };
     let frame = Frame {
         base: &showing.base,
-        project: &project,
+        project: &reader.project(),
         page: inner.page,
         title: inner.title.as_deref(),
         needs: inner.needs,
         is_read_only: showing.mode == Mode::ReadOnly,
     };
-    (status, Html(frame.around(inner.main).into_string())).into_response()
+    Made { status, text: frame.around(inner.main).into_string().into() }
 }
 
 fn failed(why: &Failure) -> Inner {

@@ -40,14 +40,18 @@ fn main(money: &MoneyView, board: &Board, ledger: &Ledger, mode: Mode) -> Markup
     html! {
         div .page-head { h1 { "Money and time" } }
         section #sum data-live="part" { (tiles(money)) }
-        @if let Some(budget) = &board.budget {
-            section #budget data-live="part" { (limits(budget, board, mode)) }
-        }
-        section #curve data-live="part" { (over_time(money, board.budget.as_ref())) }
-        section #attempts data-live="part" { (timeline(money, board, ledger)) }
-        div .columns {
-            section #agents data-live="part" { (agents(money)) }
-            section #days data-live="part" { (days(money)) }
+        div .split {
+            div .main {
+                section #curve data-live="part" { (over_time(money, board)) }
+                section #attempts data-live="part" { (timeline(money, board, ledger)) }
+            }
+            div .side {
+                @if let Some(budget) = &board.budget {
+                    section #budget data-live="part" { (limits(budget, board, mode)) }
+                }
+                section #agents data-live="part" { (agents(money)) }
+                section #days data-live="part" { (days(money)) }
+            }
         }
         section #by-task data-live="part" { (by_task(money)) }
     }
@@ -76,19 +80,19 @@ fn limits(budget: &BudgetCard, board: &Board, mode: Mode) -> Markup {
     html! {
         h2 { "Budget of the run" @if !is_live { small { "it is not running" } } }
         div .card .pad .need {
-            div .facts {
-                span { "money: " b { @match budget.max_cost_usd {
+            dl .pairs .amounts {
+                dt { "Money" } dd { @match budget.max_cost_usd {
                     Some(most) => { (parts::dollars(budget.cost_usd.unwrap_or(0.0))) " of " (parts::dollars(most)) }
                     None => "no limit"
-                } } }
-                span { "tokens: " b { @match budget.max_tokens {
+                } }
+                dt { "Tokens" } dd { @match budget.max_tokens {
                     Some(most) => { (parts::tokens(budget.tokens)) " of " (parts::tokens(most)) }
                     None => "no limit"
-                } } }
-                span { "time: " b { @match budget.max_seconds {
+                } }
+                dt { "Time" } dd { @match budget.max_seconds {
                     Some(most) => { (parts::span(budget.seconds)) " of " (parts::span(most)) }
                     None => "no limit"
-                } } }
+                } }
             }
             @if let Some(most) = budget.max_cost_usd { (chart::gauge(budget.cost_usd.unwrap_or(0.0), most)) }
             (Act::of(json!({ "command": "budget", "run_id": budget.run_id }), html! {
@@ -102,8 +106,8 @@ fn limits(budget: &BudgetCard, board: &Board, mode: Mode) -> Markup {
     }
 }
 
-fn over_time(money: &MoneyView, budget: Option<&BudgetCard>) -> Markup {
-    let with_money = money.total.cost_usd.is_some();
+fn over_time(money: &MoneyView, board: &Board) -> Markup {
+    let (budget, with_money) = (board.budget.as_ref(), money.total.cost_usd.is_some());
     let every = money.over_time.len().div_ceil(POINTS).max(1);
     let last = money.over_time.len().saturating_sub(1);
     let kept = money.over_time.iter().enumerate().filter(|(n, _)| n % every == 0 || *n == last);
@@ -111,7 +115,13 @@ fn over_time(money: &MoneyView, budget: Option<&BudgetCard>) -> Markup {
         true => point.cost_usd,
         false => point.tokens as f64,
     };
-    let points: Vec<(Timestamp, f64)> = kept.map(|(_, point)| (point.time, value(point))).collect();
+    let mut points: Vec<(Timestamp, f64)> =
+        kept.map(|(_, point)| (point.time, value(point))).collect();
+    if board.run.as_ref().is_some_and(|run| run.driven) && !points.is_empty() {
+        // Contexts that have not ended are in the sum too.
+        let total = money.total.cost_usd.unwrap_or(money.total.tokens() as f64);
+        points.push((board.time, total));
+    }
     let limit = match with_money {
         true => budget.and_then(|budget| budget.max_cost_usd),
         false => budget.and_then(|budget| budget.max_tokens).map(|most| most as f64),
@@ -187,7 +197,7 @@ fn agents(money: &MoneyView) -> Markup {
     let bars: Vec<Bar> = bars.collect();
     html! {
         h2 { "Tokens by agent" }
-        div .card { @if bars.is_empty() { p .empty { "Nothing yet." } } @else { div .drawing { (chart::bars(&bars)) } } }
+        div .card { @if bars.is_empty() { p .empty { "Nothing yet." } } @else { (chart::bars(&bars)) } }
     }
 }
 
@@ -206,7 +216,7 @@ fn days(money: &MoneyView) -> Markup {
         .collect();
     html! {
         h2 { "By day" small { "UTC" } }
-        div .card { @if bars.is_empty() { p .empty { "Nothing yet." } } @else { div .drawing { (chart::bars(&bars)) } } }
+        div .card { @if bars.is_empty() { p .empty { "Nothing yet." } } @else { (chart::bars(&bars)) } }
     }
 }
 

@@ -13,10 +13,10 @@ pub(super) fn entry(need: &Need, board: &Board, mode: Mode) -> Markup {
         div .need {
             div .line {
                 (parts::chip(tone, word))
-                div .grow .text { (parts::shown(&need.text)) }
+                div .grow .text .long[need.kind == NeedKind::Failed] { (parts::shown(&need.text)) }
             }
-            (form(need, board, mode))
-            div .line {
+            div .line .answer {
+                (form(need, board, mode))
                 (parts::command(&need.next.to_string()))
                 @if let Some(task) = &need.task_id { a href=(format!("task/{task}")) { "look at " (task) } }
             }

@@ -198,8 +198,10 @@ fn failed(entry: &FailedEntry, links: Links) -> Markup {
                 span { (entry.attempts) " of " (entry.max_attempts) " attempts" }
                 (spent(&entry.spending))
             }
-            @if let Some(rescue) = &entry.rescue { (parts::command(&format!("harness rescue show {rescue}"))) }
-            (parts::command(&entry.next.to_string()))
+            div .line {
+                (parts::command(&entry.next.to_string()))
+                @if let Some(rescue) = &entry.rescue { (parts::command(&format!("harness rescue show {rescue}"))) }
+            }
         }
     }
 }
@@ -245,7 +247,7 @@ fn workers(report: &ProjectReport<'_>) -> Markup {
                         @for share in &report.workers {
                             tr {
                                 td .id { (share.id) }
-                                td .num { (share.landed) " landed" }
+                                td .num data-label="landed" { (share.landed) }
                                 td .num { (parts::span(share.seconds)) }
                                 td .num { @if let Some(cost) = share.cost_usd { (parts::dollars(cost)) } }
                                 td { @if let Some(state) = share.state { (state) } }

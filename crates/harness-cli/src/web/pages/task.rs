@@ -26,13 +26,13 @@ pub(super) fn page(reader: &Reader, showing: &Showing, id: &str) -> Result<Sough
     reader.story(&id, |story, now| {
         let main = html! {
             section #task data-live="part" { (head(story, showing.mode)) }
-            section #attempts data-live="part" { (attempts(story, now)) }
             @if let Some(output) = &story.check_output {
                 section #check data-live="part" {
                     h2 { "What the check printed when it last failed" }
                     pre { (parts::shown(output)) }
                 }
             }
+            section #attempts data-live="part" { (attempts(story, now)) }
         };
         let title = format!("{}: {}", story.task_id, parts::first_line(&story.title));
         Ok(Inner::of(Page::Tasks, needs, main).titled(title))
@@ -71,7 +71,13 @@ fn head(story: &TaskStory<'_>, mode: Mode) -> Markup {
             @if !story.errors.is_empty() {
                 details #errors open[task.status() == Status::Failed] {
                     summary { "What went wrong, oldest first" }
-                    pre { @for error in &story.errors { (parts::shown(error)) "\n" } }
+                    pre {
+                        @for same in story.errors.chunk_by(|a, b| a == b) {
+                            (parts::shown(&same[0]))
+                            @if same.len() > 1 { " (" (same.len()) " times)" }
+                            "\n"
+                        }
+                    }
                 }
             }
             (actions(story, mode))

@@ -130,7 +130,7 @@ fn why(task: &Task, standing: &Standing<'_>) -> Markup {
             "waits for "
             @for (n, id) in on.iter().take(3).enumerate() {
                 @if n > 0 { ", " }
-                (parts::task_link(id.as_str()))
+                a .id href=(format!("task/{id}")) { (id) }
             }
             @if on.len() > 3 { " and " (on.len() - 3) " more" }
         },

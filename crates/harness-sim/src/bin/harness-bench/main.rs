@@ -8,7 +8,10 @@ mod landing;
 mod program;
 mod report;
 mod repository;
+mod silence;
+mod site;
 mod store;
+mod views;
 
 use std::path::PathBuf;
 
@@ -59,6 +62,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if wanted("landing") {
         landing::measure(&harness, effort, &mut report)?;
+    }
+    if wanted("views") {
+        views::measure(&harness, effort, &mut report)?;
+    }
+    if wanted("silence") {
+        silence::measure(&harness, effort, &mut report)?;
     }
     report.print();
     Ok(())

@@ -295,8 +295,13 @@ fn check(top: &Top, cells: usize) -> Vec<Line<'static>> {
         return vec![Line::styled("this is no task", top.theme.faint())];
     };
     page.plain("check", task.check.as_deref().unwrap_or("none"));
-    let receipt = top.detail.attempt(top.attempt).and_then(|attempt| attempt.receipt.as_ref());
-    match (receipt.and_then(|receipt| receipt.check.as_ref()), &task.check_output) {
+    let attempt = top.detail.attempt(top.attempt);
+    let receipt = attempt.and_then(|attempt| attempt.receipt.as_ref());
+    let of_attempt = attempt.and_then(|attempt| attempt.check_output.as_ref());
+    match (
+        receipt.and_then(|receipt| receipt.check.as_ref()),
+        of_attempt.or(task.check_output.as_ref()),
+    ) {
         (Some(check), _) => {
             let took = match check.duration_ms {
                 ms if ms < 10_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
@@ -307,7 +312,8 @@ fn check(top: &Top, cells: usize) -> Vec<Line<'static>> {
             page.text(&check.output_tail);
         }
         (None, Some(output)) => {
-            page.fact("result", "failed when it was last run", top.theme.bad());
+            let when = if of_attempt.is_some() { "failed" } else { "failed when it was last run" };
+            page.fact("result", when, top.theme.bad());
             page.gap();
             page.text(output);
         }

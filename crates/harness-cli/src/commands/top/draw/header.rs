@@ -151,7 +151,7 @@ fn money(top: &Top, board: &Board, cells: usize) -> Vec<Span<'static>> {
 fn short(number: u64) -> String {
     match number {
         small if small < 10_000 => small.to_string(),
-        more if more < 1_000_000 => format!("{}k", more / 1000),
+        more if more < 999_500 => format!("{:.0}k", more as f64 / 1e3),
         many => format!("{:.1}M", many as f64 / 1e6),
     }
 }

@@ -154,7 +154,7 @@ fn working(top: &Top, entry: &WorkingEntry, cells: usize) -> Vec<Line<'static>> 
     }
     let second = match activity {
         Some(activity) => vec![Span::raw("  "), Span::raw(activity)],
-        None => vec![Span::raw("  "), Span::styled("nothing heard yet", theme.faint())],
+        None => vec![Span::raw("  "), Span::styled("no activity seen yet", theme.faint())],
     };
     let right = Span::styled(facts.join(" · "), theme.faint());
     let second = apart(second, vec![right], cells);
@@ -176,7 +176,9 @@ fn facts(top: &Top, entry: &WorkingEntry) -> Vec<String> {
     if entry.state == WorkerCondition::Landing {
         facts.push("landing".to_owned());
     }
-    facts.extend(entry.progress.as_ref().map(|p| format!("{}/{}", p.step, p.total)));
+    // Without an activity, the step is in its place.
+    let progress = entry.progress.as_ref().filter(|_| entry.activity.is_some());
+    facts.extend(progress.map(|p| format!("{}/{}", p.step, p.total)));
     facts.extend(entry.spending.cost_usd.map(|cost| format!("${cost:.2}")));
     facts
 }
