@@ -147,7 +147,7 @@ macro_rules! for_each_remote_case {
             a_branch_starts_at_the_tree,
             a_branch_with_landed_work_is_deleted,
             a_branch_with_saved_work_is_deleted,
-            a_branch_with_the_only_copy_stays,
+            a_branch_with_the_only_copy_is_saved_before_it_is_deleted,
             a_branch_that_is_gone_may_end_again,
             commits_are_put_on_top_with_a_trailer,
             a_squash_makes_one_commit,

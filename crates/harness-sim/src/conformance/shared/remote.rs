@@ -8,7 +8,7 @@ use std::{
 
 use harness::workspace::{
     Workspace,
-    shared::{LANDED_BRANCH, SharedRepository, land_token},
+    shared::{LANDED_BRANCH, SharedRepository, Swap, land_token},
 };
 use harness_core::{CommitId, Epoch, TaskId};
 
@@ -208,6 +208,10 @@ impl SharedFixture for RemoteClone {
 
     fn log(&self, from: &CommitId, to: &CommitId) -> Vec<LoggedCommit> {
         self.clone.log(from, to)
+    }
+
+    fn die_in_move(&self, swap: &Swap) {
+        self.clone.die_in_move(swap);
     }
 
     fn merge_in(&self, tree: &Path, commit: &CommitId) {
