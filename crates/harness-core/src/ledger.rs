@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::OnceLock};
 use crate::{
     Epoch, TaskId, WorkerId,
     select::Selection,
-    task::{Task, TaskHash, TaskMap},
+    task::{RenewedLease, Task, TaskHash, TaskMap},
 };
 
 pub use crate::head::{
@@ -17,7 +17,7 @@ pub use crate::head::{
 };
 
 /// An upper bound for the epochs that one transaction assigns.
-const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
+pub(crate) const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
 
 /// The head and the tasks of a project. A clone copies all of it.
 #[derive(Debug, Clone)]
@@ -163,6 +163,19 @@ impl Ledger {
     pub fn set_log_tail(&mut self, lines: Vec<String>, log_at: u64) {
         self.head.log_at = if lines.is_empty() { 0 } else { log_at };
         self.head.log_tail = lines;
+    }
+
+    /// Follows a renewal that is not part of the history of changes. Returns whether the claim is the
+    /// current one.
+    pub fn put_lease(&mut self, lease: &RenewedLease) -> bool {
+        let Some(task) = self.tasks.get(&lease.task) else { return false };
+        let (mut task, epoch) = (task.clone(), task.epoch);
+        let Some(claim) = task.claim_mut().filter(|_| epoch == Some(lease.epoch)) else {
+            return false;
+        };
+        claim.lease_expires_at = Some(lease.expires_at);
+        self.put(&task);
+        true
     }
 
     fn put(&mut self, task: &Task) {

@@ -98,6 +98,28 @@ impl Document {
         }
     }
 
+    /// Replaces the root object, which has a null in the place of the tasks.
+    pub(super) fn put_root(&mut self, fields: Object) {
+        self.fields = fields;
+    }
+
+    /// Puts the text of a task in the place of the one with the same id, or at the end.
+    pub(super) fn put_text(&mut self, id: TaskId, json: &str) {
+        let mut text = String::with_capacity(json.len() * 2);
+        pretty(json, TASK_DEPTH, &mut text);
+        let (at, _) = self.tasks.insert_full(id, RowText::written(text));
+        if let Some(block) = self.blocks.get_mut(at / BLOCK) {
+            *block = None;
+        }
+    }
+
+    /// Removes the text of a task.
+    pub(super) fn drop_text(&mut self, id: &TaskId) {
+        if let Some((at, _, _)) = self.tasks.shift_remove_full(id) {
+            self.blocks.truncate(at / BLOCK);
+        }
+    }
+
     /// Returns how many times this ledger was written; 0 if no harness that counts has written it.
     pub fn revision(&self) -> u64 {
         self.fields.read(REVISION).unwrap_or(0)
@@ -175,7 +197,7 @@ impl Document {
     }
 
     /// Returns the root object on one line.
-    pub(super) fn root(&self) -> String {
+    pub fn root(&self) -> String {
         compact(&self.fields.json())
     }
 

@@ -201,7 +201,7 @@ fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn head(fields: &Object) -> Result<Head, FormatError> {
+pub(super) fn head(fields: &Object) -> Result<Head, FormatError> {
     version(fields)?;
     let json = fields.json();
     let mut json = serde_json::Deserializer::from_str(&json);
@@ -224,6 +224,11 @@ fn version(fields: &Object) -> Result<(), FormatError> {
             Err(FormatError::shape("version: ", problem))
         }
     }
+}
+
+/// Parses the text of one task.
+pub(super) fn one(text: &str) -> Result<Task, FormatError> {
+    task(0, text)
 }
 
 fn task(position: usize, text: &str) -> Result<Task, FormatError> {
