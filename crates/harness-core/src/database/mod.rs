@@ -4,11 +4,13 @@
 //! Nothing here connects. The library has the store over PostgreSQL.
 
 mod chain;
+mod equal;
 mod name;
 mod renewal;
 mod url;
 
 pub use chain::{ChangeHash, Forgotten, Recall, Remembered};
+pub use equal::same_ledger;
 pub use name::LedgerName;
 pub use renewal::renewals;
 pub use url::{DatabaseUrl, Password, SslMode, UrlError};

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{
     known::Known,
     rows::{column, text},
-    wire::Step,
+    wire::{By, Step},
 };
 
 /// A change that is ready to be written.
@@ -170,7 +170,7 @@ pub(super) fn receipts<'a>(
                SELECT $1, name, entry FROM unnest($2::text[], $3::text[]) AS u (name, entry) \
                ON CONFLICT (ledger, name) DO UPDATE SET entry = excluded.entry";
     (!names.is_empty()).then(|| {
-        let by: Vec<(&(dyn tokio_postgres::types::ToSql + Sync), Type)> =
+        let by: By<'_> =
             vec![(ledger, Type::INT8), (names, Type::TEXT_ARRAY), (entries, Type::TEXT_ARRAY)];
         Step::With(sql, by)
     })

@@ -13,15 +13,17 @@
 
 mod access;
 mod change;
-
+mod compact;
+mod copy;
 mod entries;
 mod error;
-
+mod fleet;
+mod follow;
 mod handle;
 mod known;
 mod look;
 mod memory;
-
+mod messages;
 mod outbox;
 mod rows;
 mod runs;
@@ -31,12 +33,14 @@ mod tls;
 mod wire;
 
 pub use access::{DatabaseAccess, Durability};
-
+pub use compact::Compacted;
+pub use copy::{Pulled, Pushed};
 pub use error::DatabaseError;
-
+pub use fleet::{FleetWorker, WorkerState};
+pub use follow::{FleetNews, Follower};
 pub use handle::{Database, LedgerStatus};
 pub use memory::ForgottenChanges;
-
+pub use messages::{FleetMessage, FleetQuestion, MessageKind};
 pub use runs::PostgresRuns;
 pub use schema::{Grants, Migrated, SCHEMA_VERSION};
 pub use store::PostgresStore;

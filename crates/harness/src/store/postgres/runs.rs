@@ -27,7 +27,7 @@ use super::{
     known::damaged,
     outbox,
     rows::{column, get, text},
-    wire::{BEGIN, Link, Step},
+    wire::{BEGIN, By, Link, Step},
 };
 use crate::store::{
     RunStoreError, Runs,
@@ -106,7 +106,7 @@ impl PostgresRuns {
     ) -> Result<Vec<T>, DatabaseError> {
         let ledger = self.shared.ledger();
         self.shared.side().again(|link| {
-            let mut all: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&ledger, Type::INT8)];
+            let mut all: By<'_> = vec![(&ledger, Type::INT8)];
             all.extend(by.iter().cloned());
             link.query(sql, all)?.iter().map(&read).collect()
         })
@@ -178,14 +178,11 @@ fn attempt<T>(
         link.all(&[Step::Plain("ROLLBACK")])?;
         return Ok(Some(answer));
     }
-    let step = |statement: &Statement| -> Vec<(usize, Type)> {
-        statement.by.iter().enumerate().map(|(n, (_, kind))| (n, kind.clone())).collect()
-    };
     let mut steps: Vec<Step<'_>> = Vec::with_capacity(statements.len() + 2);
     for statement in &statements {
-        let by = step(statement).into_iter().map(|(n, kind)| {
-            let value: &(dyn ToSql + Sync) = &*statement.by[n].0;
-            (value, kind)
+        let by = statement.by.iter().map(|(value, kind)| {
+            let value: &(dyn ToSql + Sync) = &**value;
+            (value, kind.clone())
         });
         steps.push(Step::With(statement.sql, by.collect()));
     }
@@ -253,9 +250,8 @@ fn put_iteration(ledger: i64, run: &RunId, iteration: &Iteration) -> Statement {
 }
 
 fn find_run(link: &mut Link, ledger: i64, id: &RunId) -> Result<Option<Run>, Trouble> {
-    let by: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&ledger, Type::INT8)];
     let id = id.as_str();
-    let by = by.into_iter().chain([(&id as &(dyn ToSql + Sync), Type::TEXT)]).collect();
+    let by: By<'_> = vec![(&ledger, Type::INT8), (&id, Type::TEXT)];
     link.query(RUN_BY_ID, by)?.first().map(read_run).transpose()
 }
 
@@ -265,7 +261,7 @@ impl Runs for PostgresRuns {
         let opened = self.write(|link, ledger| {
             if let (Some(task), Some(epoch)) = (&run.task, run.epoch) {
                 let (task, epoch) = (task.as_str(), column(epoch.0));
-                let by: Vec<(&(dyn ToSql + Sync), Type)> =
+                let by: By<'_> =
                     vec![(&ledger, Type::INT8), (&task, Type::TEXT), (&epoch, Type::INT8)];
                 if let Some(row) = link.query(ATTEMPT, by)?.first() {
                     return Ok((Ok(read_run(row)?), Vec::new()));
@@ -292,9 +288,7 @@ impl Runs for PostgresRuns {
     ) -> Result<Result<Reply, Refusal>, RunStoreError> {
         Ok(self.write(|link, ledger| {
             let id = command.run.as_str();
-            let by = || -> Vec<(&(dyn ToSql + Sync), Type)> {
-                vec![(&ledger, Type::INT8), (&id, Type::TEXT)]
-            };
+            let by = || -> By<'_> { vec![(&ledger, Type::INT8), (&id, Type::TEXT)] };
             let found = link.all(&[
                 Step::With(RUN_BY_ID, by()),
                 Step::With(PARENT, by()),

@@ -56,12 +56,15 @@ pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
 /// Starts a look at one moment of the database.
 pub(super) const BEGIN_LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
+/// Parameters with their types.
+pub(super) type By<'a> = Vec<(&'a (dyn ToSql + Sync), Type)>;
+
 /// A statement with the types of its parameters.
 pub(super) enum Step<'a> {
     /// Text without parameters.
     Plain(&'a str),
     /// Text with parameters.
-    With(&'a str, Vec<(&'a (dyn ToSql + Sync), Type)>),
+    With(&'a str, By<'a>),
 }
 
 /// The thread that moves the bytes.
@@ -212,11 +215,7 @@ impl Link {
     }
 
     /// Sends one statement.
-    pub(super) fn query(
-        &mut self,
-        sql: &str,
-        by: Vec<(&(dyn ToSql + Sync), Type)>,
-    ) -> Result<Vec<Row>, Trouble> {
+    pub(super) fn query(&mut self, sql: &str, by: By<'_>) -> Result<Vec<Row>, Trouble> {
         Ok(self.all(&[Step::With(sql, by)])?.pop().unwrap_or_default())
     }
 
