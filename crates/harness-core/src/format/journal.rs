@@ -219,6 +219,11 @@ fn sum(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
+/// Returns whether a line depends on no earlier one.
+pub fn is_snapshot(line: &str) -> bool {
+    line.starts_with(r#"{"kind":"snapshot""#)
+}
+
 /// Returns a receipt in the form of the journal, if it is JSON.
 pub fn receipt_line(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;

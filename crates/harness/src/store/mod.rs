@@ -23,6 +23,7 @@ mod repair;
 mod restore;
 mod runs;
 mod stores;
+mod trajectory;
 mod transaction;
 mod version;
 mod witness;

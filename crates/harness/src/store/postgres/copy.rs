@@ -10,7 +10,7 @@ use harness_core::{
 };
 use tokio_postgres::types::Type;
 
-use super::{Database, DatabaseAccess, DatabaseError, handle::Seed, rows::get};
+use super::{Database, DatabaseAccess, DatabaseError, rows::get, seed::Seed};
 use crate::{
     home::Home,
     store::{

@@ -28,6 +28,9 @@ const POLL: Duration = Duration::from_secs(1);
 /// The least time between two looks, and between two notifications.
 const TICK: Duration = Duration::from_millis(250);
 
+/// What nobody needs any more is removed this often.
+const TIDY: Duration = Duration::from_secs(3600);
+
 const LOOK: &str = "SELECT version, beat, EXISTS (SELECT 1 FROM harness.message \
      WHERE ledger = $1 AND host = $2 AND taken_at IS NULL) FROM harness.ledger WHERE id = $1";
 
@@ -110,8 +113,11 @@ fn follow(shared: &Shared, followed: &Followed, told: &dyn Fn(&FleetNews)) {
     let (ring, rung) = bell();
     let mut link = shared.link().notifying(ring);
     let (mut looked, mut notified) = (None::<Instant>, shared.written());
-    let mut is_rung = false;
+    let (mut is_rung, mut tidied) = (false, None::<Instant>);
     while !followed.stopped.load(Ordering::Relaxed) {
+        if tidied.is_none_or(|at| at.elapsed() >= TIDY) && tidy(shared, &mut link).is_ok() {
+            tidied = Some(Instant::now());
+        }
         let written = shared.written();
         let due = looked.is_none_or(|at| at.elapsed() >= POLL) || is_rung;
         if due || written > notified {
@@ -128,11 +134,30 @@ fn follow(shared: &Shared, followed: &Followed, told: &dyn Fn(&FleetNews)) {
     }
 }
 
-/// Looks at the ledger, and notifies others of the version `written` before.
-fn look(shared: &Shared, link: &mut Link, written: Option<u64>) -> Result<FleetNews, Trouble> {
+/// Removes the answers of old operations, and messages that are done.
+fn tidy(shared: &Shared, link: &mut Link) -> Result<(), Trouble> {
+    open(link)?;
+    let ledger = shared.ledger();
+    for sql in [
+        "DELETE FROM harness.operation WHERE ledger = $1 AND at < clock_timestamp() - interval '1 day'",
+        "DELETE FROM harness.message WHERE ledger = $1 \
+         AND taken_at < clock_timestamp() - interval '7 days'",
+    ] {
+        link.query(sql, vec![(&ledger, Type::INT8)])?;
+    }
+    Ok(())
+}
+
+fn open(link: &mut Link) -> Result<(), Trouble> {
     if !link.is_open() {
         link.query("LISTEN harness", Vec::new())?;
     }
+    Ok(())
+}
+
+/// Looks at the ledger, and notifies others of the version `written` before.
+fn look(shared: &Shared, link: &mut Link, written: Option<u64>) -> Result<FleetNews, Trouble> {
+    open(link)?;
     let (ledger, host) = (shared.ledger(), &shared.access.host);
     if let Some(version) = written {
         let said = format!("{ledger}:{version}");
@@ -159,7 +184,7 @@ fn publish(
     found: Result<FleetNews, Trouble>,
     told: &dyn Fn(&FleetNews),
 ) {
-    let mut news = followed.news();
+    let news = followed.news();
     let now = match found {
         Ok(found) => found,
         Err(trouble) => {
@@ -170,8 +195,9 @@ fn publish(
     if *news == now {
         return;
     }
-    *news = now.clone();
+    // The receiver of news knows them before the one who waits.
     drop(news);
-    followed.changed.notify_all();
     told(&now);
+    *followed.news() = now;
+    followed.changed.notify_all();
 }

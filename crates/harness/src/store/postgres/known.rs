@@ -28,7 +28,7 @@ pub(super) const TASKS: &str =
     "SELECT entry FROM harness.task WHERE ledger = $1 ORDER BY added_version, added_index";
 /// Reads the changes after a version.
 pub(super) const CHANGES: &str = "SELECT version, previous, hash, entry FROM harness.change \
-     WHERE ledger = $1 AND version > $2 ORDER BY version LIMIT 2000";
+     WHERE ledger = $1 AND version > $2 ORDER BY version LIMIT 500";
 /// Reads the renewals after a beat.
 pub(super) const LEASES: &str = "SELECT task, epoch, floor(extract(epoch FROM expires_at))::bigint \
      FROM harness.lease WHERE ledger = $1 AND beat > $2";
@@ -91,7 +91,9 @@ pub(super) enum Caught {
     Up,
     /// The database has forgotten the known version.
     Forgotten,
-    /// Too much happened meanwhile; all of it must be loaded.
+    /// More changes happened than one look reads.
+    More,
+    /// A snapshot has replaced what happened meanwhile; all of it must be loaded.
     Behind,
 }
 
@@ -141,6 +143,9 @@ impl Known {
         }
         for row in changes {
             let (hash, entry): (String, String) = (get(row, 2)?, get(row, 3)?);
+            if journal::is_snapshot(&entry) {
+                return Ok(Caught::Behind);
+            }
             let chained = self.hash.then(&entry);
             if ChangeHash::parse(&hash) != Some(chained) {
                 return Err(damaged(&format!(
@@ -158,8 +163,8 @@ impl Known {
             }
             (self.version, self.hash) = (self.version + 1, chained);
         }
-        if self.version != order.version {
-            return Ok(Caught::Behind);
+        if self.version < order.version {
+            return Ok(if changes.is_empty() { Caught::Behind } else { Caught::More });
         }
         (self.log_bytes, self.base, self.at) = (order.log_bytes, order.base, order.at);
         self.renew(leases)?;

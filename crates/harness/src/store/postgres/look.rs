@@ -19,7 +19,7 @@ impl PostgresStore {
         loop {
             match self.look() {
                 Ok(known) => return Ok(known),
-                Err(Trouble::Said(error)) => return Err(error.into()),
+                Err(Trouble::Said(error)) => return Err(self.link.placed(error).into()),
                 Err(Trouble::Lost(why)) => {
                     self.link.close();
                     self.link.pause_until(until, why)?;
@@ -71,6 +71,10 @@ impl PostgresStore {
                     Ok(true)
                 }
                 Caught::Forgotten => Ok(false),
+                Caught::More => {
+                    self.known = Some(known);
+                    self.look()
+                }
                 // Without a known version, the next look loads all of it.
                 Caught::Behind => self.look(),
             };

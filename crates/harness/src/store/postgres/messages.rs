@@ -115,16 +115,6 @@ impl Database {
         })
     }
 
-    /// Removes what nobody needs any more: answers of old operations, and messages that are done.
-    pub fn tidy(&self) -> Result<(), DatabaseError> {
-        let old = "DELETE FROM harness.operation WHERE ledger = $1 \
-                   AND at < clock_timestamp() - interval '1 day'";
-        self.run(old, &[])?;
-        let done = "DELETE FROM harness.message WHERE ledger = $1 \
-                    AND taken_at < clock_timestamp() - interval '7 days'";
-        self.run(done, &[])
-    }
-
     fn run(&self, sql: &str, by: &[(&(dyn ToSql + Sync), Type)]) -> Result<(), DatabaseError> {
         let ledger = self.0.ledger();
         self.0.side().again(|link| {

@@ -83,7 +83,7 @@ impl PostgresRuns {
                 Err(Trouble::Said(error)) => {
                     // A transaction may still be open.
                     link.close();
-                    return Err(error);
+                    return Err(link.placed(error));
                 }
                 Err(Trouble::Lost(why)) => why,
             };

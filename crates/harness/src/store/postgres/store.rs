@@ -1,17 +1,14 @@
 //! The store port over PostgreSQL: one transaction, and what happens when its connection is lost.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
 };
 
 use harness_core::{
-    Command, Fact, Ledger, Timestamp,
-    database::{ChangeHash, Forgotten, Recall, Remembered, renewals},
-    decide,
-    format::journal::{Receipts, Touched},
+    Command, Ledger, Timestamp,
+    database::{ChangeHash, Forgotten, Recall, Remembered},
     task::RenewedLease,
 };
 use tokio_postgres::types::Type;
@@ -20,6 +17,7 @@ use uuid::Uuid;
 use super::{
     DatabaseError,
     change::{Parts, WrittenChange, WrittenLeases},
+    decide::{Decided, lines, words},
     error::Trouble,
     handle::Shared,
     known::{CHANGES, Caught, HASH_AT, Known, LEASES, ORDER, Order, TASKS},
@@ -27,19 +25,17 @@ use super::{
     rows::{column, get},
     wire::{BEGIN, Link, Step},
 };
-use crate::store::{
-    Applied, Store, StoreError, alive, disk::RealDisk, file::stamp, journal, transaction::writable,
-};
+use crate::store::{Applied, Store, StoreError, transaction::writable};
 
 /// The ledger in PostgreSQL. Get one from [`Database::store`](super::Database::store).
 pub struct PostgresStore {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     pub(super) link: Link,
     pub(super) known: Option<Known>,
-    memory: Memory,
+    pub(super) memory: Memory,
     time: Time,
-    root: Option<PathBuf>,
-    warnings: Vec<String>,
+    pub(super) root: Option<PathBuf>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// The clock of decisions.
@@ -55,10 +51,11 @@ enum Time {
 struct Sent {
     applied: Applied,
     known: Known,
+    now: Timestamp,
 }
 
 /// The reason why an attempt at a transaction ended without an answer.
-enum Unanswered {
+pub(super) enum Unanswered {
     Lost(String),
     Again,
     Said(StoreError),
@@ -160,7 +157,10 @@ impl PostgresStore {
                     // A transaction may still be open.
                     self.link.close();
                     self.known = None;
-                    return Err(self.placed(error));
+                    return Err(match error {
+                        StoreError::Database(error) => self.link.placed(*error).into(),
+                        error => error,
+                    });
                 }
                 Err(Unanswered::Lost(why)) => why,
             };
@@ -174,21 +174,6 @@ impl PostgresStore {
                 }
                 .into());
             }
-        }
-    }
-
-    /// Adds where it happened to an error about damaged rows.
-    fn placed(&self, error: StoreError) -> StoreError {
-        match error {
-            StoreError::Database(inner) => match *inner {
-                DatabaseError::Damaged { what, .. } => {
-                    let ledger = self.link.access.ledger.to_string();
-                    DatabaseError::Damaged { server: self.link.access.server(), ledger, what }
-                        .into()
-                }
-                other => other.into(),
-            },
-            other => other,
         }
     }
 
@@ -229,8 +214,9 @@ impl PostgresStore {
     }
 
     /// Takes the change as true.
-    fn answer(&mut self, Sent { mut applied, known }: Sent) -> Applied {
+    fn answer(&mut self, Sent { mut applied, known, now }: Sent) -> Applied {
         applied.warnings.extend(self.memory.keep(known.remembered()));
+        applied.warnings.extend(self.tell_trajectory(now, &applied.facts));
         self.shared.changed(known.version);
         self.known = Some(known);
         applied
@@ -291,7 +277,7 @@ impl PostgresStore {
             let change = WrittenChange::of(&mut known, parts);
             self.commit(&change.steps())
         };
-        let done = Sent { applied, known };
+        let done = Sent { applied, known, now };
         match written {
             Ok(()) => Ok(self.answer(done)),
             Err(Trouble::Lost(why)) => {
@@ -302,7 +288,7 @@ impl PostgresStore {
         }
     }
 
-    fn commit(&mut self, steps: &[Step<'_>]) -> Result<(), Trouble> {
+    pub(super) fn commit(&mut self, steps: &[Step<'_>]) -> Result<(), Trouble> {
         // A failed statement makes the commit a rollback, and its error comes first.
         let all: Vec<&Step<'_>> = steps.iter().collect();
         let commit = Step::Plain("COMMIT");
@@ -339,13 +325,18 @@ impl PostgresStore {
         let order = Order::read(order)?;
         if let Some(mut known) = self.known.take() {
             let remembered = known.remembered();
-            match known.catch_up(&order, &found[2], &found[3])? {
-                Caught::Up => return Ok(Entered::Known(Box::new(known), now)),
+            let mut caught = known.catch_up(&order, &found[2], &found[3])?;
+            while let Caught::More = caught {
+                let from = column(known.version);
+                let next = vec![(&ledger as _, Type::INT8), (&from as _, Type::INT8)];
+                let more = self.link.query(CHANGES, next)?;
+                caught = known.catch_up(&order, &more, &found[3])?;
+            }
+            match caught {
+                Caught::Up | Caught::More => return Ok(Entered::Known(Box::new(known), now)),
                 Caught::Forgotten => {
-                    return Ok(Entered::Forgotten(Forgotten {
-                        known: remembered,
-                        found: order.version,
-                    }));
+                    let found = order.version;
+                    return Ok(Entered::Forgotten(Forgotten { known: remembered, found }));
                 }
                 Caught::Behind => {
                     let rows = self.link.all(&[
@@ -366,171 +357,12 @@ impl PostgresStore {
         }
         Ok(Entered::Known(Box::new(Known::load(&order, &found[2], &found[3])?), now))
     }
-
-    /// Records that the database has forgotten changes, in the transaction that noticed. From then on
-    /// the version that is left is the one that counts.
-    fn report(&mut self, forgotten: &Forgotten) -> Result<(), Unanswered> {
-        let ledger = self.shared.ledger();
-        let lock = format!("SELECT {ORDER} FROM harness.ledger WHERE id = $1");
-        let found = self.link.all(&[
-            Step::With(&lock, vec![(&ledger, Type::INT8)]),
-            Step::With(TASKS, vec![(&ledger, Type::INT8)]),
-            Step::With(LEASES, vec![(&ledger, Type::INT8), (&-1_i64, Type::INT8)]),
-            Step::With("SELECT floor(extract(epoch FROM clock_timestamp()))::bigint", Vec::new()),
-        ])?;
-        let Some(order) = found[0].first() else { return Err(Unanswered::Again) };
-        let mut known = Known::load(&Order::read(order)?, &found[1], &found[2])?;
-        let now: i64 = found[3].first().map(|row| get(row, 0)).transpose()?.unwrap_or_default();
-        let now = now.max(known.at);
-        let change = forgotten.change(&known.ledger);
-        known.ledger.put_in(&change);
-        known.document.put_in(&change);
-        let session = known.ledger.head().session_count;
-        let parts = Parts {
-            ledger,
-            operation: Uuid::now_v7(),
-            replies: "[]".to_owned(),
-            now,
-            touched: Touched::default(),
-            receipts: Receipts::new(),
-            lines: lines(&change.facts, Timestamp::from_seconds(now), session),
-        };
-        let written = WrittenChange::of(&mut known, parts);
-        let last = forgotten.known;
-        let (version, epoch) = (column(last.version), column(last.epoch.0));
-        let (hash, left) = (last.hash.to_string(), column(forgotten.found));
-        let host = self.link.access.host.clone();
-        let mut steps = written.steps();
-        steps.push(Step::With(
-            "INSERT INTO harness.forgotten (ledger, host, known_version, known_hash, known_epoch, \
-             found_version) VALUES ($1, $2, $3, $4, $5, $6)",
-            vec![
-                (&ledger, Type::INT8),
-                (&host, Type::TEXT),
-                (&version, Type::INT8),
-                (&hash, Type::TEXT),
-                (&epoch, Type::INT8),
-                (&left, Type::INT8),
-            ],
-        ));
-        // If this is lost, the next attempt notices again, or finds it done.
-        self.commit(&steps)?;
-        for fact in &change.facts {
-            if let Fact::Warned { message, .. } = fact {
-                self.warnings.push(message.clone());
-            }
-        }
-        self.warnings.extend(self.memory.keep(known.remembered()));
-        self.shared.changed(known.version);
-        self.known = Some(known);
-        Ok(())
-    }
-
-    /// Decides all commands on one working copy. It becomes the known version when it is committed.
-    fn decide(
-        &self,
-        now: Timestamp,
-        commands: &[Command],
-        known: &mut Known,
-        mut applied: Applied,
-    ) -> Result<Decided, StoreError> {
-        let mut touched: Option<Touched> = None;
-        let mut renewed: BTreeMap<_, RenewedLease> = BTreeMap::new();
-        // The text changes only with the first change that is more than a renewal.
-        let mut plain_leases = true;
-        let mut waiting = Vec::new();
-        if let Some(root) = &self.root
-            && commands.iter().any(|c| matches!(c, Command::Claim(_) | Command::Upkeep))
-        {
-            let alive = alive::among(root, &known.ledger, now);
-            known.ledger.set_alive(alive);
-        }
-        for (n, command) in commands.iter().enumerate() {
-            let change = match decide(&known.ledger, now, command) {
-                Ok(change) => change,
-                Err(refusal) => {
-                    applied.replies.push(Err(refusal));
-                    continue;
-                }
-            };
-            if !change.is_empty() {
-                match renewals(&known.ledger, &change).filter(|_| plain_leases) {
-                    Some(leases) => {
-                        renewed.extend(leases.into_iter().map(|lease| (lease.task.clone(), lease)));
-                        waiting.push(change.clone());
-                    }
-                    None => {
-                        plain_leases = false;
-                        waiting.drain(..).for_each(|earlier| known.document.put_in(&earlier));
-                        if change.archives() {
-                            let kept = self.archive(now, known)?;
-                            applied.archived.extend(kept.map(|path| (n, path)));
-                        }
-                        known.document.put_in(&change);
-                    }
-                }
-                known.ledger.put_in(&change);
-                touched.get_or_insert_default().note(&change);
-            }
-            applied.facts.extend(change.facts);
-            applied.replies.push(Ok(change.reply));
-        }
-        Ok(Decided { applied, touched, renewed, plain_leases })
-    }
-
-    /// Keeps a copy of a ledger that is about to be discarded. All of it is in the changes too.
-    fn archive(&self, now: Timestamp, known: &Known) -> Result<Option<PathBuf>, StoreError> {
-        use crate::{home::Home, store::disk::Disk as _};
-        let Some(root) = &self.root else { return Ok(None) };
-        let disk = RealDisk::open(root)?;
-        disk.ensure_home()?;
-        let name = format!("harness-tasks.{}.json", stamp(now));
-        let kept = disk.archive(&name, known.export().as_bytes())?;
-        Ok(Some(Path::new(Home::ARCHIVE).join(kept)))
-    }
-
-    /// Returns the receipts of the completions among `facts`. They were made durable before.
-    fn receipts(&self, ledger: &Ledger, facts: &[Fact]) -> Result<Receipts, StoreError> {
-        match &self.root {
-            Some(root) if facts.iter().any(|fact| matches!(fact, Fact::Completed { .. })) => {
-                Ok(journal::receipts_of(&RealDisk::open(root)?, ledger, facts)?)
-            }
-            _ => Ok(Receipts::new()),
-        }
-    }
 }
 
 /// The state of a transaction that has the lock.
 enum Entered {
     Known(Box<Known>, i64),
     Forgotten(Forgotten),
-}
-
-struct Decided {
-    applied: Applied,
-    /// The tasks that changed; `None` if nothing did.
-    touched: Option<Touched>,
-    /// The renewals among the changes.
-    renewed: BTreeMap<harness_core::TaskId, RenewedLease>,
-    /// `true` if there is nothing but renewals.
-    plain_leases: bool,
-}
-
-fn lines(facts: &[Fact], now: Timestamp, session: u64) -> Vec<String> {
-    let lines = facts.iter().filter_map(|fact| fact.log_line(now, session));
-    lines.map(|line| line.to_string()).collect()
-}
-
-/// Returns the answers for people who look at the table. A caller gets its answers from memory: only
-/// the process that sent an operation asks for it again.
-fn words(applied: &Applied) -> String {
-    const LONGEST: usize = 500;
-    let words = applied.replies.iter().map(|reply| match reply {
-        Ok(reply) => format!("{reply:?}").chars().take(LONGEST).collect::<String>(),
-        Err(refusal) => format!("refused: {refusal}"),
-    });
-    let words: Vec<String> = words.map(|text| text.replace('\0', "")).collect();
-    serde_json::to_string(&words).unwrap_or_default()
 }
 
 impl Store for PostgresStore {

@@ -229,7 +229,7 @@ impl Link {
         loop {
             match act(self) {
                 Ok(done) => return Ok(done),
-                Err(Trouble::Said(error)) => return Err(error),
+                Err(Trouble::Said(error)) => return Err(self.placed(error)),
                 Err(Trouble::Lost(why)) => {
                     self.close();
                     self.pause_until(until, why)?;
@@ -252,7 +252,18 @@ impl Link {
     pub(super) fn given_up(&self, trouble: Trouble) -> DatabaseError {
         match trouble {
             Trouble::Lost(why) => DatabaseError::Unreachable { server: self.access.server(), why },
-            Trouble::Said(error) => error,
+            Trouble::Said(error) => self.placed(error),
+        }
+    }
+
+    /// Adds where it happened to an error about damaged rows.
+    pub(super) fn placed(&self, error: DatabaseError) -> DatabaseError {
+        match error {
+            DatabaseError::Damaged { what, .. } => {
+                let ledger = self.access.ledger.to_string();
+                DatabaseError::Damaged { server: self.access.server(), ledger, what }
+            }
+            error => error,
         }
     }
 }
@@ -275,6 +286,9 @@ fn refused_connection(server: &str, user: &str, error: &tokio_postgres::Error) -
         source = cause.source();
     }
     match trouble(server, user, LOCK_SECONDS, error) {
+        Trouble::Lost(why) if error.to_string().contains("TLS") => {
+            DatabaseError::Tls { server: server.to_owned(), why }.into()
+        }
         Trouble::Lost(_) if error.to_string().starts_with("invalid configuration") => {
             // The server asks for a password, and there is none.
             let (server, user) = (server.to_owned(), user.to_owned());
