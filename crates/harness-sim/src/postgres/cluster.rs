@@ -103,7 +103,7 @@ impl Cluster {
     pub fn start_in(folder: &Path, programs: Programs, options: &str) -> io::Result<Self> {
         _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder)?;
-        let cluster = Self::new(folder, programs, options, None)?;
+        let cluster = Self::new(&folder.canonicalize()?, programs, options, None)?;
         cluster.initialize()?;
         cluster.start()?;
         Ok(cluster)

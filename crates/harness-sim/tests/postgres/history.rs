@@ -9,10 +9,7 @@ use harness_sim::{
     disk::{Quirk, SimDisk},
     postgres::TestServer,
 };
-use proptest::{
-    prelude::*,
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
-};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
 use crate::{

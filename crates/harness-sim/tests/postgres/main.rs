@@ -14,6 +14,7 @@ mod lost;
 mod support;
 mod transfer;
 #[path = "../../../harness-core/tests/properties/world.rs"]
+#[allow(dead_code, reason = "the tests of the core use all of it")]
 mod world;
 
 use harness_sim::postgres::{TestServer, VARIABLE};
