@@ -197,7 +197,7 @@ impl Database {
                    (SELECT count(*) FROM harness.task WHERE ledger = l.id), \
                    ARRAY (SELECT DISTINCT host FROM harness.worker WHERE ledger = l.id ORDER BY host), \
                    current_setting('server_version') FROM harness.ledger l WHERE l.id = $1";
-        let found = self.0.side().again(|link| {
+        self.0.side().again(|link| {
             let rows = link.query(sql, vec![(&ledger, Type::INT8)])?;
             let Some(row) = rows.first() else { return Err(self.0.no_ledger().into()) };
             Ok(LedgerStatus {
@@ -211,8 +211,7 @@ impl Database {
                 hosts: get(row, 4)?,
                 changed_at: Timestamp::from_seconds(get(row, 1)?),
             })
-        });
-        found
+        })
     }
 
     /// Returns the log lines of the changes after a version, oldest first, each with its version.
