@@ -3,7 +3,10 @@
 //! There is only one way to change a ledger: [`Ledger::put_in`] applies the rows and the head of a
 //! [`Change`](crate::Change). The indexes follow each row.
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::OnceLock,
+};
 
 use crate::{
     Epoch, TaskId, WorkerId,
@@ -45,6 +48,20 @@ impl Row {
     pub(crate) fn put(task: Task) -> Self {
         Self::Put(Box::new(task))
     }
+}
+
+/// Returns whether the rows drop each of these tasks, so that all of them can be removed first. A row may
+/// drop a task that an earlier one added, and a task may be dropped twice.
+pub(crate) fn drops_all<V>(rows: &[Row], tasks: &TaskMap<V>) -> bool {
+    let dropped = rows.iter().filter_map(|row| match row {
+        Row::Drop(id) => tasks.get_index_of(id),
+        Row::Put(_) => None,
+    });
+    if tasks.is_empty() || rows.len() < tasks.len() {
+        return false;
+    }
+    let dropped: HashSet<usize> = dropped.collect();
+    dropped.len() == tasks.len()
 }
 
 /// The error for two tasks with the same id.
@@ -139,8 +156,7 @@ impl Ledger {
         }
         // Dropping a row keeps the order of the others, which costs a walk over all of them. A
         // replaced plan drops every row, and must not cost one walk for each.
-        let dropped = rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
-        if dropped > 0 && dropped == self.tasks.len() {
+        if drops_all(rows, &self.tasks) {
             self.tasks.clear();
             self.selection = OnceLock::new();
         }

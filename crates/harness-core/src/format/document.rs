@@ -14,7 +14,7 @@ use super::{
 use crate::{
     TaskId,
     command::{Change, Row},
-    ledger::Ledger,
+    ledger::{Ledger, drops_all},
     task::TaskMap,
 };
 
@@ -72,11 +72,7 @@ impl Document {
 
     /// Follows a change that was applied to the ledger.
     pub fn put_in(&mut self, change: &Change) {
-        let dropped = change.rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
-        if dropped > 0 && dropped == self.tasks.len() {
-            self.tasks.clear();
-            self.blocks.clear();
-        }
+        self.clear_if_dropped(&change.rows);
         for row in &change.rows {
             match row {
                 Row::Put(task) => {
@@ -101,6 +97,14 @@ impl Document {
     /// Replaces the root object, which has a null in the place of the tasks.
     pub(super) fn put_root(&mut self, fields: Object) {
         self.fields = fields;
+    }
+
+    /// Removes all tasks if the rows drop each of them. One by one, each would cost a walk over the rest.
+    pub(super) fn clear_if_dropped(&mut self, rows: &[Row]) {
+        if drops_all(rows, &self.tasks) {
+            self.tasks.clear();
+            self.blocks.clear();
+        }
     }
 
     /// Puts the text of a task in the place of the one with the same id, or at the end.

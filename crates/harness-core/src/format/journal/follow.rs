@@ -36,17 +36,25 @@ pub fn follow(ledger: &mut Ledger, document: &mut Document, line: &str) -> Optio
     document.indent_tasks();
     let head = file::head(&line.head).ok()?;
     let mut rows = Vec::with_capacity(line.rows.len());
+    let mut texts = Vec::with_capacity(line.rows.len());
     for row in &line.rows {
         match row {
             ReadRow::Put(raw) => {
                 let task = file::one(raw.get()).ok()?;
-                document.put_text(task.id.clone(), raw.get());
                 rows.push(Row::Put(Box::new(task)));
+                texts.push(raw.get());
             }
             ReadRow::Drop(id) => {
-                document.drop_text(id);
                 rows.push(Row::Drop(id.clone()));
+                texts.push("");
             }
+        }
+    }
+    document.clear_if_dropped(&rows);
+    for (row, text) in rows.iter().zip(texts) {
+        match row {
+            Row::Put(task) => document.put_text(task.id.clone(), text),
+            Row::Drop(id) => document.drop_text(id),
         }
     }
     let log = line.head.read::<Vec<String>>("log_tail").unwrap_or_default();
