@@ -235,7 +235,7 @@ impl DatabaseUrl {
     /// Returns whether the connection stays on this machine.
     pub fn is_local(&self) -> bool {
         let host = self.host();
-        let address = host.parse::<std::net::IpAddr>();
+        let address = host.parse::<core::net::IpAddr>();
         self.is_socket()
             || host == "localhost"
             || address.is_ok_and(|address| address.is_loopback())

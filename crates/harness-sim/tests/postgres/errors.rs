@@ -1,4 +1,4 @@
-//! What a person is told when a database cannot be used, and who may do what.
+//! The errors of a database that cannot be used, and the rights of each role.
 
 use harness::store::{
     Store as _,

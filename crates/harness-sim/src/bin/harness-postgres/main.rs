@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     match Cluster::start_in(Path::new(&folder), programs, "") {
         Ok(cluster) => {
             println!("{}", cluster.url());
-            // Whoever started this program may have died; its end of the pipe is closed then too.
+            // The end of the pipe is also closed if the program that started this one died.
             _ = io::copy(&mut io::stdin(), &mut io::sink());
             drop(cluster);
             ExitCode::SUCCESS

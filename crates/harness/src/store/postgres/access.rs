@@ -1,4 +1,4 @@
-//! Which ledger of which database, and with which rights.
+//! The ledger of a database that is meant, and how to get there.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use tokio_postgres::{Row, types::FromSqlOwned};
 
 use super::{DatabaseError, error::Trouble};
 
-/// Returns a column. A wrong type is a bug of this program or of whoever changed the schema.
+/// Returns a column. A wrong type is a bug of this program, or somebody changed the schema.
 pub(super) fn get<T: FromSqlOwned>(row: &Row, at: usize) -> Result<T, Trouble> {
     row.try_get(at).map_err(|why| {
         let server = "the database".to_owned();
