@@ -130,7 +130,7 @@ pub(super) fn migrate(link: &mut Link) -> Result<Migrated, Trouble> {
     Ok(Migrated { from, to: SCHEMA_VERSION })
 }
 
-/// The names of the roles that [`DatabaseAccess::grants`] makes statements for.
+/// The names of the two roles, and the statements that make them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grants {
     /// The role for workers.
