@@ -9,6 +9,7 @@ mod names;
 mod packages;
 mod page;
 mod plugin;
+mod postgres;
 mod real_agents;
 mod recording;
 mod reference;

@@ -1,6 +1,9 @@
 //! `cargo xtask test`: everything that must pass.
 
-use crate::run::{Done, answers, cargo, run};
+use crate::{
+    postgres,
+    run::{Done, answers, cargo, run},
+};
 
 /// Runs all checks. The tests come last, so that the run ends with their summary.
 pub(crate) fn test() -> Done {
@@ -11,11 +14,18 @@ pub(crate) fn test() -> Done {
     crate::docs::docs(&["--check"])?;
     crate::sim::sim(&[])?;
     run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
-    let tested = if answers(cargo().args(["nextest", "--version"])) {
-        run(cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"]))
+    let server = postgres::Server::start();
+    let mut tests = cargo();
+    if answers(cargo().args(["nextest", "--version"])) {
+        tests.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
     } else {
-        run(cargo().args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]))
-    };
+        tests.args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+    }
+    if let Some(server) = &server {
+        server.name_to(&mut tests);
+    }
+    let tested = run(&mut tests);
     crate::browser::report();
+    postgres::report(server.as_ref());
     tested
 }

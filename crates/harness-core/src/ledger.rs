@@ -3,12 +3,15 @@
 //! There is only one way to change a ledger: [`Ledger::put_in`] applies the rows and the head of a
 //! [`Change`](crate::Change). The indexes follow each row.
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::OnceLock,
+};
 
 use crate::{
     Epoch, TaskId, WorkerId,
     select::Selection,
-    task::{Task, TaskHash, TaskMap},
+    task::{RenewedLease, Task, TaskHash, TaskMap},
 };
 
 pub use crate::head::{
@@ -17,7 +20,7 @@ pub use crate::head::{
 };
 
 /// An upper bound for the epochs that one transaction assigns.
-const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
+pub(crate) const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
 
 /// The head and the tasks of a project. A clone copies all of it.
 #[derive(Debug, Clone)]
@@ -45,6 +48,20 @@ impl Row {
     pub(crate) fn put(task: Task) -> Self {
         Self::Put(Box::new(task))
     }
+}
+
+/// Returns whether the rows drop each of these tasks, so that all of them can be removed first. A row may
+/// drop a task that an earlier one added, and a task may be dropped twice.
+pub(crate) fn drops_all<V>(rows: &[Row], tasks: &TaskMap<V>) -> bool {
+    let dropped = rows.iter().filter_map(|row| match row {
+        Row::Drop(id) => tasks.get_index_of(id),
+        Row::Put(_) => None,
+    });
+    if tasks.is_empty() || rows.len() < tasks.len() {
+        return false;
+    }
+    let dropped: HashSet<usize> = dropped.collect();
+    dropped.len() == tasks.len()
 }
 
 /// The error for two tasks with the same id.
@@ -144,8 +161,7 @@ impl Ledger {
         }
         // Dropping a row keeps the order of the others, which costs a walk over all of them. A
         // replaced plan drops every row, and must not cost one walk for each.
-        let dropped = rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
-        if dropped > 0 && dropped == self.tasks.len() {
+        if drops_all(rows, &self.tasks) {
             self.tasks.clear();
             self.selection = OnceLock::new();
         }
@@ -168,6 +184,19 @@ impl Ledger {
     pub fn set_log_tail(&mut self, lines: Vec<String>, log_at: u64) {
         self.head.log_at = if lines.is_empty() { 0 } else { log_at };
         self.head.log_tail = lines;
+    }
+
+    /// Follows a renewal that is not part of the history of changes. Returns whether the claim is the
+    /// current one.
+    pub fn put_lease(&mut self, lease: &RenewedLease) -> bool {
+        let Some(task) = self.tasks.get(&lease.task) else { return false };
+        let (mut task, epoch) = (task.clone(), task.epoch);
+        let Some(claim) = task.claim_mut().filter(|_| epoch == Some(lease.epoch)) else {
+            return false;
+        };
+        claim.lease_expires_at = Some(lease.expires_at);
+        self.put(&task);
+        true
     }
 
     fn put(&mut self, task: &Task) {

@@ -24,6 +24,7 @@ pub mod agent;
 pub mod category;
 pub mod check;
 pub mod command;
+pub mod database;
 #[doc(hidden)]
 pub mod edit_from_outside;
 pub mod export;

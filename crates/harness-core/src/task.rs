@@ -9,7 +9,9 @@ mod title;
 
 pub use label::{checked_labels, problem_of_label};
 pub use priority::Priority;
-pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailure, TaskState};
+pub use state::{
+    ActiveClaim, ErrorEntry, FailureCause, RenewedLease, TaskCompletion, TaskFailure, TaskState,
+};
 pub(crate) use title::problem_of_title;
 
 use serde::{Deserialize, Serialize};

@@ -16,6 +16,7 @@ mod history;
 pub mod model;
 mod person;
 mod platter;
+pub mod postgres;
 pub mod random;
 pub mod run;
 pub mod seeds;

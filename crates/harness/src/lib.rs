@@ -82,7 +82,7 @@
 //! | port | what it is for | the real one |
 //! |---|---|---|
 //! | [`Agent`] | work that a model does | [`CodingAgent`](agent::CodingAgent), or yours |
-//! | [`Store`](store::Store) | the ledger: tasks, claims and their results | [`FileStore`](store::FileStore), owned by a [`Writer`](store::Writer) |
+//! | [`Store`](store::Store) | the ledger: tasks, claims and their results | [`FileStore`](store::FileStore), owned by a [`Writer`](store::Writer); for several machines [`PostgresStore`](store::postgres::PostgresStore) |
 //! | [`Runs`](store::Runs) | the record of runs and their iterations | [`RunStore`](store::RunStore), with the feature `sqlite` |
 //! | [`Workspace`](workspace::Workspace) | git: commit, roll back, rescue | [`GitWorkspace`](workspace::GitWorkspace) |
 //! | [`Shell`](shell::Shell) | checks, init scripts, cleanups | [`SystemShell`](shell::SystemShell) |
@@ -104,6 +104,9 @@
 //!
 //! `http` is on by default and adds HTTP to [`notify`]. Without it neither an HTTP client nor TLS is
 //! compiled.
+//!
+//! `postgres` is on by default and adds [`store::postgres`], a ledger that several machines share.
+//! Without it no client of PostgreSQL is compiled.
 //!
 //! `sqlite` is on by default and adds [`RunStore`](store::RunStore), the record of runs on disk. Without
 //! it SQLite is not compiled, and [`MemoryRuns`](store::MemoryRuns) is what remains.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     TaskId,
     command::{Change, Row},
-    ledger::Ledger,
+    ledger::{Ledger, drops_all},
     task::TaskMap,
 };
 
@@ -86,11 +86,7 @@ impl Document {
 
     /// Follows a change that was applied to the ledger.
     pub fn put_in(&mut self, change: &Change) {
-        let dropped = change.rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
-        if dropped > 0 && dropped == self.tasks.len() {
-            self.tasks.clear();
-            self.blocks.clear();
-        }
+        self.clear_if_dropped(&change.rows);
         for row in &change.rows {
             match row {
                 Row::Put(task) => {
@@ -109,6 +105,36 @@ impl Document {
                     }
                 }
             }
+        }
+    }
+
+    /// Replaces the root object, which has a null in the place of the tasks.
+    pub(super) fn put_root(&mut self, fields: Object) {
+        self.fields = fields;
+    }
+
+    /// Removes all tasks if the rows drop each of them. One by one, each would cost a walk over the rest.
+    pub(super) fn clear_if_dropped(&mut self, rows: &[Row]) {
+        if drops_all(rows, &self.tasks) {
+            self.tasks.clear();
+            self.blocks.clear();
+        }
+    }
+
+    /// Puts the text of a task in the place of the one with the same id, or at the end.
+    pub(super) fn put_text(&mut self, id: TaskId, json: &str) {
+        let mut text = String::with_capacity(json.len() * 2);
+        pretty(json, TASK_DEPTH, &mut text);
+        let (at, _) = self.tasks.insert_full(id, RowText::written(text));
+        if let Some(block) = self.blocks.get_mut(at / BLOCK) {
+            *block = None;
+        }
+    }
+
+    /// Removes the text of a task.
+    pub(super) fn drop_text(&mut self, id: &TaskId) {
+        if let Some((at, _, _)) = self.tasks.shift_remove_full(id) {
+            self.blocks.truncate(at / BLOCK);
         }
     }
 
@@ -210,7 +236,7 @@ impl Document {
     }
 
     /// Returns the root object on one line.
-    pub(super) fn root(&self) -> String {
+    pub fn root(&self) -> String {
         compact(&self.fields.json())
     }
 

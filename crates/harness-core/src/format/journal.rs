@@ -30,6 +30,10 @@ use crate::{
     ledger::Ledger,
 };
 
+mod follow;
+
+pub use follow::{Followed, follow, rebuild};
+
 /// Older lines of the log are not carried into a snapshot.
 const LOG_LINES_MAX: usize = 50_000;
 /// The distance from the end of a line within which it names its version.
@@ -69,6 +73,26 @@ impl Touched {
     /// Returns whether nothing was touched.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns the ids of the tasks that were removed, whether or not they were added again, and the
+    /// tasks that are there now, each as JSON on one line and in the order of their last put.
+    pub fn result(&self, document: &Document) -> (Vec<TaskId>, Vec<(TaskId, String)>) {
+        let mut dropped: IndexMap<&TaskId, ()> = IndexMap::new();
+        let mut put: IndexMap<&TaskId, ()> = IndexMap::new();
+        for touch in &self.0 {
+            match touch {
+                Touch::Put(id) => _ = put.insert(id, ()),
+                Touch::Drop(id) => {
+                    put.shift_remove(id);
+                    dropped.insert(id, ());
+                }
+            }
+        }
+        let put = put
+            .into_keys()
+            .filter_map(|id| document.task(id).map(|json| (id.clone(), compact(&json))));
+        (dropped.into_keys().cloned().collect(), put.collect())
     }
 
     /// Returns the rows that lead from the previous version to `document`. A task that was put
@@ -120,6 +144,12 @@ pub struct Ending {
 }
 
 impl Ending {
+    /// Returns the end of a journal whose version is known, and which starts with a snapshot of `base`
+    /// bytes.
+    pub const fn new(revision: u64, state: State, base: u64) -> Self {
+        Self { revision, state, base }
+    }
+
     /// Reads the end of the last line from at least the last [`ENDING_BYTES`] of a journal.
     pub fn of(tail: &[u8]) -> Option<Self> {
         let line = tail.strip_suffix(b"}\n")?;
@@ -202,6 +232,11 @@ fn end(mut line: String, document: &mut Document, base: u64) -> String {
 
 fn sum(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes())[..8])
+}
+
+/// Returns whether a line depends on no earlier one.
+pub fn is_snapshot(line: &str) -> bool {
+    line.starts_with(r#"{"kind":"snapshot""#)
 }
 
 /// Returns a receipt in the form of the journal, if it is JSON.

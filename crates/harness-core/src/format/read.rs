@@ -238,6 +238,11 @@ fn version(fields: &Object) -> Result<(), FormatError> {
     }
 }
 
+/// Parses the text of one task.
+pub(super) fn one(text: &str) -> Result<Task, FormatError> {
+    task(0, text)
+}
+
 fn task(position: usize, text: &str) -> Result<Task, FormatError> {
     serde_json::from_str::<DiskTask<'_>>(text).map(Task::from).map_err(|_| {
         let id = serde_json::from_str::<Object>(text).ok().and_then(|t| t.read::<String>("id"));

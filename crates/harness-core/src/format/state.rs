@@ -9,7 +9,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 /// The bytes of a SHA-256.
-pub(super) type Digest = [u8; 32];
+pub(crate) type Digest = [u8; 32];
 
 /// The digest that identifies a version of the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +19,10 @@ impl State {
     /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         bytes(text).map(Self)
+    }
+
+    pub(crate) const fn bytes(self) -> Digest {
+        self.0
     }
 }
 

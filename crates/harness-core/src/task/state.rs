@@ -1,7 +1,18 @@
 //! The state of a task, with the data that belongs to each state.
 
 use super::{Intent, Status, Via};
-use crate::{Category, TaskId, Timestamp, TreeId, WorkerId};
+use crate::{Category, Epoch, TaskId, Timestamp, TreeId, WorkerId};
+
+/// The new end of the lease of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenewedLease {
+    /// The claimed task.
+    pub task: TaskId,
+    /// The epoch of the claim.
+    pub epoch: Epoch,
+    /// The end of the lease.
+    pub expires_at: Timestamp,
+}
 
 /// The state of a task. The data that outlives a claim (its epoch and its base) is in the
 /// [`Task`](super::Task) itself.

@@ -413,6 +413,10 @@ fn shape(e: harness_core::ledger::DuplicateTask) -> StoreError {
 impl StoreError {
     /// Returns whether another process holds the lock.
     pub fn is_busy(&self) -> bool {
+        #[cfg(feature = "postgres")]
+        if let Self::Database(error) = self {
+            return matches!(**error, super::postgres::DatabaseError::Busy { .. });
+        }
         matches!(self, Self::Lock(LockError::Busy { .. } | LockError::Unseen { .. }))
     }
 }

@@ -14,6 +14,8 @@ pub mod lock;
 mod log_tail;
 mod look;
 mod observer;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod pull_requests;
 mod receipts;
 mod redacted;
@@ -22,6 +24,7 @@ mod repair;
 mod restore;
 mod runs;
 mod stores;
+mod trajectory;
 mod transaction;
 mod version;
 mod witness;
@@ -204,6 +207,17 @@ pub enum StoreError {
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The database failed, or was not reached.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Database(Box<postgres::DatabaseError>),
+}
+
+#[cfg(feature = "postgres")]
+impl From<postgres::DatabaseError> for StoreError {
+    fn from(error: postgres::DatabaseError) -> Self {
+        Self::Database(Box::new(error))
+    }
 }
 
 fn counted(tasks: usize) -> String {

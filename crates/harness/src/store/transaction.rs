@@ -7,7 +7,7 @@ use super::{
     Applied, AppliedOnce, FileStore, Recording, StoreError, TransactionId, alive,
     disk::File,
     journal::{self, Made},
-    log_tail,
+    trajectory,
     version::{Backup, Freshness, Known},
 };
 
@@ -112,17 +112,7 @@ impl FileStore {
 
     /// Appends the first `count` facts to the trajectory. The others changed nothing.
     fn tell_trajectory(&self, now: Timestamp, count: usize, applied: &mut Applied) {
-        let mut lines = String::new();
-        for fact in &applied.facts[..count] {
-            lines.push_str(&fact.trajectory(now).to_string());
-            lines.push('\n');
-        }
-        if lines.is_empty() {
-            return;
-        }
-        let told = self.disk.ensure_home();
-        let told = told.and_then(|()| log_tail::end_line(&*self.disk, File::Trajectory));
-        let told = told.and_then(|_| self.disk.append(File::Trajectory, lines.as_bytes()));
+        let told = trajectory::tell(&*self.disk, now, &applied.facts[..count]);
         if let Err(e) = told {
             applied
                 .warnings

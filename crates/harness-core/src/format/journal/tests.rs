@@ -72,6 +72,57 @@ fn replaying_gives_the_file_to_the_letter() {
 }
 
 #[test]
+fn following_line_by_line_gives_what_a_replay_gives() {
+    let mut book = Book::new();
+    let start = replayed(&book);
+    let (mut ledger, mut document) = (start.ledger, start.document);
+    book.apply(&[add("a"), add("b")], "two").apply(&[remove("a")], "three");
+    book.apply(&[add("c"), remove("c"), add("c"), add("a")], "four");
+    let lines: Vec<String> = book.journal.split_inclusive('\n').map(str::to_owned).collect();
+    assert!(is_snapshot(&lines[0]) && !is_snapshot(&lines[1]));
+    let skipped = follow(&mut ledger.clone(), &mut document.clone(), &lines[2]);
+    assert!(skipped.is_none(), "a version is missing");
+    for (line, log) in lines[1..].iter().zip(["two", "three", "four"]) {
+        let followed = follow(&mut ledger, &mut document, line).unwrap();
+        assert_eq!(followed.log, [log]);
+    }
+    assert_eq!(document.text(), book.document.text());
+    assert!(ledger.tasks().eq(book.ledger.tasks()));
+    let forged = lines[1].replace("do a", "do x");
+    let start = replay(lines[0].as_bytes()).unwrap();
+    assert!(follow(&mut { start.ledger }, &mut { start.document }, &forged).is_none());
+}
+
+#[test]
+fn a_version_is_rebuilt_from_its_rows() {
+    let mut book = Book::new();
+    book.apply(&[add("a"), add("b")], "two");
+    let rows: Vec<String> = book.document.rows().map(|(_, json)| compact(json)).collect();
+    let mut rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let (root, state) = (book.document.root(), book.document.state());
+    let (ledger, document) = rebuild(&root, &rows, state).unwrap();
+    assert_eq!(document.text(), book.document.text());
+    assert!(ledger.tasks().eq(book.ledger.tasks()));
+    rows.reverse();
+    assert!(rebuild(&root, &rows, state).is_none(), "another order is another version");
+}
+
+#[test]
+fn the_result_of_a_change_is_what_is_left_of_it() {
+    let mut book = Book::new();
+    let mut touched = Touched::default();
+    for command in [add("a"), add("b"), remove("a"), add("c"), remove("c"), add("a")] {
+        let change = decide(&book.ledger, Timestamp::from_seconds(1), &command).unwrap();
+        book.ledger.put_in(&change);
+        book.document.put_in(&change);
+        touched.note(&change);
+    }
+    let (dropped, put) = touched.result(&book.document);
+    assert_eq!(dropped.iter().map(TaskId::as_str).collect::<Vec<_>>(), ["a", "c"]);
+    assert_eq!(put.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+}
+
+#[test]
 fn a_torn_tail_is_left_out_and_a_snapshot_begins_anew() {
     let mut book = Book::new();
     book.apply(&[add("a")], "a");

@@ -150,7 +150,7 @@ impl Runs for MemoryRuns {
 }
 
 /// Returns the run with the limits of a database.
-fn storable(run: Run) -> Run {
+pub(in crate::store) fn storable(run: Run) -> Run {
     let limits = RunLimits {
         max_tokens: run.limits.max_tokens.map(saturated),
         max_duration_seconds: run.limits.max_duration_seconds.map(saturated),
@@ -160,7 +160,7 @@ fn storable(run: Run) -> Run {
     Run { limits, epoch, usage: storable_usage(run.usage), ..run }
 }
 
-fn storable_usage(usage: Usage) -> Usage {
+pub(in crate::store) fn storable_usage(usage: Usage) -> Usage {
     Usage {
         input_tokens: saturated(usage.input_tokens),
         output_tokens: saturated(usage.output_tokens),

@@ -25,6 +25,8 @@ use harness_core::{
     run::{Iteration, Run, RunId},
 };
 
+#[cfg(feature = "postgres")]
+pub(in crate::store) use self::memory::{storable, storable_usage};
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::RunStore;
 pub use self::{
@@ -192,6 +194,17 @@ pub enum RunStoreError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The database failed, or was not reached.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Database(Box<super::postgres::DatabaseError>),
+}
+
+#[cfg(feature = "postgres")]
+impl From<super::postgres::DatabaseError> for RunStoreError {
+    fn from(error: super::postgres::DatabaseError) -> Self {
+        Self::Database(Box::new(error))
+    }
 }
 
 /// Limits a number to the 63 bits of a column. Larger values are as good as infinite.

@@ -1,0 +1,174 @@
+//! Connections that are cut around a commit, and a server that crashes.
+
+use std::{
+    collections::BTreeSet,
+    net::TcpListener,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+};
+
+use harness::store::{Runs as _, Store as _, postgres::Database};
+use harness_core::{
+    Command, Holder, Reply, TaskId, WorkerId,
+    command::{OfRun, Renew, RunStep},
+    database::DatabaseUrl,
+};
+use harness_sim::{
+    conformance::{
+        runs::{id, run, spent},
+        store::{add, at, claim},
+    },
+    postgres::{Cluster, Cut, Proxy, TestServer},
+};
+
+use crate::Test;
+
+pub(crate) const TESTS: &[(&str, Test)] = &[
+    (
+        "a_command_whose_answer_is_lost_takes_effect_once",
+        a_command_whose_answer_is_lost_takes_effect_once,
+    ),
+    ("a_renewal_whose_answer_is_lost_is_answered", a_renewal_whose_answer_is_lost_is_answered),
+    ("usage_whose_answer_is_lost_is_counted_once", usage_whose_answer_is_lost_is_counted_once),
+    ("a_server_that_crashes_loses_nothing", a_server_that_crashes_loses_nothing),
+    ("a_database_that_is_gone_is_named_without_credentials", a_database_that_is_gone_is_named),
+];
+
+const CUTS: [Cut; 6] = [Cut::Before, Cut::After, Cut::After, Cut::Before, Cut::Before, Cut::After];
+
+fn a_command_whose_answer_is_lost_takes_effect_once(server: &TestServer) {
+    let database = server.fresh();
+    database.create();
+    let proxy = Proxy::before(&database.url());
+    let access = database.access_by(proxy.url(&database.url()));
+    let mut store = Database::open(access).unwrap().store();
+    let mut ids = BTreeSet::new();
+    for (n, cut) in CUTS.into_iter().enumerate() {
+        proxy.cut(cut);
+        let worker = format!("w{n}");
+        let applied = store.apply(at(0), &[add("x"), claim(&worker)]).unwrap();
+        let [Ok(Reply::Task(added)), Ok(Reply::Claimed(claimed))] = &applied.replies[..] else {
+            panic!("{:?}", applied.replies)
+        };
+        assert_eq!(added, &claimed.task.id, "the only open task");
+        assert_eq!(claimed.epoch.0, n as u64 + 1, "one epoch for each claim ({cut:?})");
+        assert_eq!(applied.facts.len(), 2, "{cut:?}");
+        ids.insert(added.clone());
+    }
+    assert_eq!(proxy.cuts(), CUTS.len() as u64);
+    assert_eq!(ids.len(), CUTS.len());
+    let mut fresh = database.open().store();
+    assert_eq!(fresh.ledger().unwrap().len(), CUTS.len());
+    assert_eq!(fresh.export().unwrap(), store.export().unwrap());
+    let operations = database.value("SELECT count(*) FROM harness.operation");
+    assert_eq!(operations, CUTS.len().to_string());
+    assert_eq!(fresh.replayed().unwrap(), store.export().unwrap());
+}
+
+fn a_renewal_whose_answer_is_lost_is_answered(server: &TestServer) {
+    let database = server.fresh();
+    database.create();
+    let proxy = Proxy::before(&database.url());
+    let access = database.access_by(proxy.url(&database.url()));
+    let mut store = Database::open(access).unwrap().store();
+    let _ = store.apply(at(0), &[add("x"), claim("w")]).unwrap();
+    let version = database.value("SELECT version FROM harness.ledger");
+    let worker = WorkerId::recorded("w");
+    let holder = Holder { task: TaskId::numbered(1), worker, epoch: None };
+    for cut in CUTS {
+        proxy.cut(cut);
+        let renew = Renew::new(holder.clone(), 60).for_client(Some(1000));
+        let applied = store.apply(at(0), &[Command::Renew(renew)]).unwrap();
+        assert!(matches!(applied.replies[0], Ok(Reply::Lease { .. })), "{applied:?}");
+    }
+    let after = database.value("SELECT version FROM harness.ledger");
+    assert_eq!(after, version, "renewals are no history");
+    assert_eq!(database.value("SELECT count(*) FROM harness.lease"), "1");
+    let lease = |store: &mut harness::store::postgres::PostgresStore| {
+        store.ledger().unwrap().task(&TaskId::numbered(1)).unwrap().lease_expires_at()
+    };
+    let mut other = database.open().store();
+    assert_eq!(lease(&mut other), lease(&mut store), "another host sees the renewal");
+    assert_eq!(other.export().unwrap(), store.export().unwrap());
+    assert_ne!(other.replayed().unwrap(), store.export().unwrap());
+}
+
+fn usage_whose_answer_is_lost_is_counted_once(server: &TestServer) {
+    let database = server.fresh();
+    database.create();
+    let proxy = Proxy::before(&database.url());
+    let access = database.access_by(proxy.url(&database.url()));
+    let runs = Database::open(access).unwrap().runs();
+    for (n, cut) in CUTS.into_iter().enumerate() {
+        let number = n as u64 + 1;
+        proxy.cut(cut);
+        assert_eq!(runs.open_run(&run(number)).unwrap(), run(number), "{cut:?}");
+        proxy.cut(cut);
+        let step = RunStep::Spend(spent(7, Some(0.5)));
+        let reply = runs.apply(at(5), &OfRun { run: id(number), by: None, step }).unwrap();
+        assert_eq!(reply, Ok(Reply::Spent(spent(7, Some(0.5)))), "{cut:?}");
+        let stored = database.open().runs().run(&id(number)).unwrap().unwrap();
+        assert_eq!(stored.usage, spent(7, Some(0.5)), "{cut:?}");
+    }
+    assert_eq!(proxy.cuts(), 2 * CUTS.len() as u64);
+}
+
+/// Hosts go on writing while their server crashes and comes back.
+fn a_server_that_crashes_loses_nothing(_: &TestServer) {
+    const HOSTS: usize = 3;
+    const CRASHES: usize = 3;
+    let cluster = Cluster::temporary("").unwrap();
+    let server = cluster.server();
+    let database = server.fresh();
+    database.create();
+    let (answered, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let ids: Vec<TaskId> = thread::scope(|scope| {
+        let one = |_| {
+            let (database, answered, over) = (&database, &answered, &over);
+            scope.spawn(move || {
+                let mut store = database.open().store();
+                let mut ids = Vec::new();
+                while !over.load(Ordering::SeqCst) {
+                    match &store.apply(at(0), &[add("x")]).unwrap().replies[0] {
+                        Ok(Reply::Task(id)) => ids.push(id.clone()),
+                        other => panic!("{other:?}"),
+                    }
+                    answered.fetch_add(1, Ordering::SeqCst);
+                }
+                ids
+            })
+        };
+        let hosts: Vec<_> = (0..HOSTS).map(one).collect();
+        for _ in 0..CRASHES {
+            let before = answered.load(Ordering::SeqCst);
+            while answered.load(Ordering::SeqCst) < before + 10 * HOSTS {
+                thread::yield_now();
+            }
+            cluster.crash().unwrap();
+        }
+        let before = answered.load(Ordering::SeqCst);
+        while answered.load(Ordering::SeqCst) < before + HOSTS {
+            thread::yield_now();
+        }
+        over.store(true, Ordering::SeqCst);
+        hosts.into_iter().flat_map(|host| host.join().unwrap()).collect()
+    });
+    let unique: BTreeSet<&TaskId> = ids.iter().collect();
+    assert_eq!(unique.len(), ids.len(), "no id is given twice");
+    let mut fresh = database.open().store();
+    let ledger = fresh.ledger().unwrap();
+    assert_eq!(ledger.len(), ids.len(), "nothing is lost, and nothing is done twice");
+    assert!(ids.iter().all(|id| ledger.contains(id)));
+    assert_eq!(fresh.replayed().unwrap(), fresh.export().unwrap());
+}
+
+fn a_database_that_is_gone_is_named(server: &TestServer) {
+    let database = server.fresh();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let text = format!("postgres://postgres:hunter2@127.0.0.1:{free}/{}", database.name);
+    let gone = database.access_by(DatabaseUrl::parse(&text).unwrap());
+    let error = Database::open(gone).err().unwrap().to_string();
+    let named = format!("cannot reach the database 127.0.0.1:{free}/{}: ", database.name);
+    assert!(error.starts_with(&named), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+}

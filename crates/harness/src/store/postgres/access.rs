@@ -1,0 +1,85 @@
+//! The ledger of a database that is meant, and how to get there.
+
+use std::time::Duration;
+
+use harness_core::database::{DatabaseUrl, LedgerName, Password};
+
+/// The time for which a lost connection is restored before a caller gets an error.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Whether a server that may lose confirmed changes is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// It is refused.
+    #[default]
+    Required,
+    /// A person accepted the risk.
+    Unsafe,
+}
+
+/// A ledger in a database, and how to get there. The password has no [`Debug`] form.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DatabaseAccess {
+    /// The address. A password in it counts if there is no other.
+    pub url: DatabaseUrl,
+    /// The password, if one is needed.
+    pub password: Option<Password>,
+    /// The name of the ledger.
+    pub ledger: LedgerName,
+    /// Whether a server that may lose confirmed changes is refused.
+    pub durability: Durability,
+    /// The name of this machine, for others.
+    pub host: String,
+    /// The time for which a lost connection is restored before a caller gets an error.
+    pub patience: Duration,
+}
+
+impl DatabaseAccess {
+    /// Returns the access to a ledger, without a password.
+    pub fn new(url: DatabaseUrl, ledger: LedgerName) -> Self {
+        Self {
+            url,
+            password: None,
+            ledger,
+            durability: Durability::Required,
+            host: crate::process::life::here().host.clone(),
+            patience: PATIENCE,
+        }
+    }
+
+    /// Sets the password.
+    #[must_use]
+    pub fn with_password(mut self, password: Option<Password>) -> Self {
+        self.password = password;
+        self
+    }
+
+    /// Sets whether a server that may lose confirmed changes is refused.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets the time for which a lost connection is restored.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Returns the server and the database, without credentials.
+    pub fn server(&self) -> String {
+        let (host, port) = (self.url.host(), self.url.port());
+        format!("{host}:{port}/{}", self.database())
+    }
+
+    pub(super) fn user(&self) -> &str {
+        self.url.user().unwrap_or("postgres")
+    }
+
+    pub(super) fn database(&self) -> &str {
+        self.url.database().unwrap_or_else(|| self.user())
+    }
+}

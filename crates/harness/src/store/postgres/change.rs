@@ -1,0 +1,303 @@
+//! The statements that write one change, or the renewals of one batch.
+
+use harness_core::{
+    Ledger, TaskId,
+    format::{
+        Document,
+        journal::{self, Receipts, Touched},
+    },
+    task::RenewedLease,
+};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::{
+    known::Known,
+    rows::{column, text},
+    wire::{By, Step},
+};
+
+/// A change that is ready to be written.
+pub(super) struct WrittenChange {
+    ledger: i64,
+    operation: Uuid,
+    replies: String,
+    version: i64,
+    at: i64,
+    previous: String,
+    hash: String,
+    state: String,
+    head: String,
+    entry: String,
+    log_bytes: i64,
+    dropped: Vec<String>,
+    touched: Vec<String>,
+    tasks: Tasks,
+    lines: Vec<String>,
+    receipts: (Vec<String>, Vec<String>),
+}
+
+#[derive(Default)]
+pub(super) struct Tasks {
+    ids: Vec<String>,
+    titles: Vec<String>,
+    statuses: Vec<String>,
+    attempts: Vec<i32>,
+    epochs: Vec<Option<i64>>,
+    workers: Vec<Option<String>>,
+    entries: Vec<String>,
+}
+
+/// The parts of a change that a store knows.
+pub(super) struct Parts {
+    pub(super) ledger: i64,
+    pub(super) operation: Uuid,
+    pub(super) replies: String,
+    pub(super) now: i64,
+    pub(super) touched: Touched,
+    pub(super) receipts: Receipts,
+    pub(super) lines: Vec<String>,
+}
+
+impl WrittenChange {
+    /// Brings the text in memory to the next version and returns the statements' values.
+    pub(super) fn of(known: &mut Known, parts: Parts) -> Self {
+        let Parts { ledger, operation, replies, now, touched, receipts, lines } = parts;
+        let before = known.ending();
+        known.ledger.set_log_tail(lines.clone(), known.log_bytes);
+        let state = known.document.settle(&known.ledger, known.version + 1, None);
+        let entry = journal::change(&mut known.document, &touched, &receipts, &before, known.base);
+        let entry = entry.trim_end_matches('\n').to_owned();
+        let previous = known.hash;
+        known.hash = previous.then(&entry);
+        known.version += 1;
+        known.at = now;
+        let size = |line: &String| line.len() as u64 + 1;
+        known.log_bytes += lines.iter().map(size).sum::<u64>();
+        let (dropped, put) = touched.result(&known.document);
+        let names =
+            |ids: &[TaskId]| ids.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>();
+        let mut all: Vec<TaskId> = dropped.clone();
+        all.extend(put.iter().map(|(id, _)| id.clone()));
+        all.iter().for_each(|id| _ = known.leases.remove(id));
+        Self {
+            ledger,
+            operation,
+            replies,
+            version: column(known.version),
+            at: now,
+            previous: previous.to_string(),
+            hash: known.hash.to_string(),
+            state: state.to_string(),
+            head: known.document.root(),
+            entry,
+            log_bytes: column(known.log_bytes),
+            dropped: names(&dropped),
+            touched: names(&all),
+            tasks: Tasks::of(&known.ledger, put),
+            lines: lines.iter().map(|line| text(line)).collect(),
+            receipts: receipts.into_iter().unzip(),
+        }
+    }
+
+    /// Returns the statements in their order, without the commit.
+    pub(super) fn steps(&self) -> Vec<Step<'_>> {
+        let mut steps = vec![
+            Step::With(
+                "INSERT INTO harness.change (ledger, version, previous, hash, at, entry) \
+                 VALUES ($1, $2, $3, $4, to_timestamp($5::bigint), $6)",
+                vec![
+                    (&self.ledger, Type::INT8),
+                    (&self.version, Type::INT8),
+                    (&self.previous, Type::TEXT),
+                    (&self.hash, Type::TEXT),
+                    (&self.at, Type::INT8),
+                    (&self.entry, Type::TEXT),
+                ],
+            ),
+            Step::With(
+                "UPDATE harness.ledger SET version = $2, hash = $3, state = $4, head = $5, \
+                 log_bytes = $6, changed_at = to_timestamp($7::bigint) WHERE id = $1",
+                vec![
+                    (&self.ledger, Type::INT8),
+                    (&self.version, Type::INT8),
+                    (&self.hash, Type::TEXT),
+                    (&self.state, Type::TEXT),
+                    (&self.head, Type::TEXT),
+                    (&self.log_bytes, Type::INT8),
+                    (&self.at, Type::INT8),
+                ],
+            ),
+            operation(&self.ledger, &self.operation, &self.version, &self.replies),
+        ];
+        if !self.dropped.is_empty() {
+            steps.push(Step::With(
+                "DELETE FROM harness.task WHERE ledger = $1 AND id = ANY ($2)",
+                vec![(&self.ledger, Type::INT8), (&self.dropped, Type::TEXT_ARRAY)],
+            ));
+        }
+        if !self.touched.is_empty() {
+            steps.push(Step::With(
+                "DELETE FROM harness.lease WHERE ledger = $1 AND task = ANY ($2)",
+                vec![(&self.ledger, Type::INT8), (&self.touched, Type::TEXT_ARRAY)],
+            ));
+        }
+        if !self.tasks.ids.is_empty() {
+            steps.push(self.tasks.step(&self.ledger, &self.version));
+        }
+        if !self.lines.is_empty() {
+            steps.push(Step::With(
+                "INSERT INTO harness.log (ledger, version, number, line) \
+                 SELECT $1, $2, n, line FROM unnest($3::text[]) WITH ORDINALITY AS u (line, n)",
+                vec![
+                    (&self.ledger, Type::INT8),
+                    (&self.version, Type::INT8),
+                    (&self.lines, Type::TEXT_ARRAY),
+                ],
+            ));
+        }
+        steps.extend(receipts(&self.ledger, &self.receipts));
+        steps
+    }
+}
+
+/// Returns the statement that stores receipts, if there are any.
+pub(super) fn receipts<'a>(
+    ledger: &'a i64,
+    (names, entries): &'a (Vec<String>, Vec<String>),
+) -> Option<Step<'a>> {
+    let sql = "INSERT INTO harness.receipt (ledger, name, entry) \
+               SELECT $1, name, entry FROM unnest($2::text[], $3::text[]) AS u (name, entry) \
+               ON CONFLICT (ledger, name) DO UPDATE SET entry = excluded.entry";
+    (!names.is_empty()).then(|| {
+        let by: By<'_> =
+            vec![(ledger, Type::INT8), (names, Type::TEXT_ARRAY), (entries, Type::TEXT_ARRAY)];
+        Step::With(sql, by)
+    })
+}
+
+/// Returns the statement that stores what took effect.
+pub(super) fn operation<'a>(
+    ledger: &'a i64,
+    id: &'a Uuid,
+    version: &'a i64,
+    replies: &'a String,
+) -> Step<'a> {
+    Step::With(
+        "INSERT INTO harness.operation (ledger, id, version, replies) VALUES ($1, $2, $3, $4)",
+        vec![(ledger, Type::INT8), (id, Type::UUID), (version, Type::INT8), (replies, Type::TEXT)],
+    )
+}
+
+/// Returns the rows of all tasks.
+pub(super) fn seeded(ledger: &Ledger, document: &Document) -> Tasks {
+    let texts = ledger.tasks().filter_map(|task| {
+        let text = document.task(&task.id)?;
+        Some((task.id.clone(), journal::receipt_line(text.as_bytes())?))
+    });
+    Tasks::of(ledger, texts.collect())
+}
+
+impl Tasks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    fn of(ledger: &Ledger, put: Vec<(TaskId, String)>) -> Self {
+        let mut tasks = Self::default();
+        for (id, entry) in put {
+            let Some(task) = ledger.task(&id) else { continue };
+            tasks.ids.push(id.as_str().to_owned());
+            tasks.titles.push(text(&task.title));
+            tasks.statuses.push(task.status().name().to_owned());
+            tasks.attempts.push(i32::try_from(task.attempts).unwrap_or(i32::MAX));
+            tasks.epochs.push(task.epoch.map(|epoch| column(epoch.0)));
+            tasks.workers.push(task.claimed_by().map(|worker| text(worker.as_str())));
+            tasks.entries.push(entry);
+        }
+        tasks
+    }
+
+    /// A task that exists keeps its place.
+    pub(super) fn step<'a>(&'a self, ledger: &'a i64, version: &'a i64) -> Step<'a> {
+        Step::With(
+            "INSERT INTO harness.task (ledger, id, added_version, added_index, title, status, \
+             attempts, epoch, claimed_by, entry) \
+             SELECT $1, id, $2, n, title, status, attempts, epoch, claimed_by, entry \
+             FROM unnest($3::text[], $4::text[], $5::text[], $6::integer[], $7::bigint[], $8::text[], \
+             $9::text[]) WITH ORDINALITY AS u (id, title, status, attempts, epoch, claimed_by, entry, n) \
+             ON CONFLICT (ledger, id) DO UPDATE SET title = excluded.title, status = excluded.status, \
+             attempts = excluded.attempts, epoch = excluded.epoch, claimed_by = excluded.claimed_by, \
+             entry = excluded.entry",
+            vec![
+                (ledger, Type::INT8),
+                (version, Type::INT8),
+                (&self.ids, Type::TEXT_ARRAY),
+                (&self.titles, Type::TEXT_ARRAY),
+                (&self.statuses, Type::TEXT_ARRAY),
+                (&self.attempts, Type::INT4_ARRAY),
+                (&self.epochs, Type::INT8_ARRAY),
+                (&self.workers, Type::TEXT_ARRAY),
+                (&self.entries, Type::TEXT_ARRAY),
+            ],
+        )
+    }
+}
+
+/// Renewals that are ready to be written.
+pub(super) struct WrittenLeases {
+    ledger: i64,
+    operation: Uuid,
+    replies: String,
+    version: i64,
+    beat: i64,
+    tasks: Vec<String>,
+    epochs: Vec<i64>,
+    ends: Vec<i64>,
+}
+
+impl WrittenLeases {
+    pub(super) fn of(known: &mut Known, parts: Parts, renewed: Vec<RenewedLease>) -> Self {
+        known.beat += 1;
+        let mut written = Self {
+            ledger: parts.ledger,
+            operation: parts.operation,
+            replies: parts.replies,
+            version: column(known.version),
+            beat: known.beat,
+            tasks: Vec::new(),
+            epochs: Vec::new(),
+            ends: Vec::new(),
+        };
+        for lease in renewed {
+            written.tasks.push(lease.task.as_str().to_owned());
+            written.epochs.push(column(lease.epoch.0));
+            written.ends.push(lease.expires_at.seconds());
+        }
+        written
+    }
+
+    pub(super) fn steps(&self) -> Vec<Step<'_>> {
+        vec![
+            Step::With(
+                "INSERT INTO harness.lease (ledger, task, epoch, expires_at, beat) \
+                 SELECT $1, task, epoch, to_timestamp(ends), $5 \
+                 FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS u (task, epoch, ends) \
+                 ON CONFLICT (ledger, task) DO UPDATE SET epoch = excluded.epoch, \
+                 expires_at = excluded.expires_at, beat = excluded.beat",
+                vec![
+                    (&self.ledger, Type::INT8),
+                    (&self.tasks, Type::TEXT_ARRAY),
+                    (&self.epochs, Type::INT8_ARRAY),
+                    (&self.ends, Type::INT8_ARRAY),
+                    (&self.beat, Type::INT8),
+                ],
+            ),
+            Step::With(
+                "UPDATE harness.ledger SET beat = $2 WHERE id = $1",
+                vec![(&self.ledger, Type::INT8), (&self.beat, Type::INT8)],
+            ),
+            operation(&self.ledger, &self.operation, &self.version, &self.replies),
+        ]
+    }
+}

@@ -1,0 +1,67 @@
+//! What this machine remembers of a ledger, also after a restart.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use harness_core::{Epoch, TaskId, database::Remembered};
+
+/// The last change that was seen, in memory and in a file.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    file: Option<PathBuf>,
+    last: Option<Remembered>,
+}
+
+impl Memory {
+    /// Reads the file, if it exists.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        let last = match fs::read_to_string(path) {
+            Ok(text) => Remembered::parse(&text),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => None,
+            Err(why) => return Err(why),
+        };
+        Ok(Self { file: Some(path.to_owned()), last })
+    }
+
+    pub(super) fn last(&self) -> Option<Remembered> {
+        self.last
+    }
+
+    /// Remembers a change. A file that cannot be written costs a warning.
+    pub(super) fn keep(&mut self, seen: Remembered) -> Option<String> {
+        if self.last == Some(seen) {
+            return None;
+        }
+        self.last = Some(seen);
+        let path = self.file.as_ref()?;
+        let part = path.with_extension("part");
+        let written = fs::write(&part, seen.to_text()).and_then(|()| fs::rename(&part, path));
+        written.err().map(|why| {
+            format!(
+                "the last version of the database cannot be remembered in {}: {why}",
+                path.display()
+            )
+        })
+    }
+}
+
+/// Changes that a database has forgotten, and that nobody has settled yet. Before work goes on, each
+/// unfinished task is to be looked for on the target by its trailer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgottenChanges {
+    /// The number of the entry, for [`Database::settle_forgotten`](super::Database::settle_forgotten).
+    pub id: i64,
+    /// The machine that noticed.
+    pub host: String,
+    /// The version that it had seen.
+    pub known_version: u64,
+    /// The largest epoch that it had seen. A result that landed has at most an epoch that was assigned
+    /// before the entry was made.
+    pub known_epoch: Epoch,
+    /// The version that was left.
+    pub found_version: u64,
+    /// The tasks that are not completed now. Any of them may have landed under a lost epoch.
+    pub unfinished: Vec<TaskId>,
+}
