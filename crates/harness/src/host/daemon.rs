@@ -169,7 +169,7 @@ impl Daemon {
             return;
         }
         tokio::select! {
-            () = self.vigil.keep(|| _ = self.changed.send_replace(())) => {}
+            () = self.vigil.keep(|| self.changed.send_replace(())) => {}
             () = self.leaving.cancelled() => {}
         }
     }
