@@ -1,8 +1,8 @@
 //! A store that writes no file itself: the host of the root makes its transactions.
 //!
 //! A transaction has the name of this process and a number, which the host writes into the ledger with
-//! the change. So a transaction whose answer got lost is made once, whoever makes it in the end: if the
-//! host does not answer, this store makes it on the files, under the lock, unless the ledger names it.
+//! the change. So a transaction whose answer got lost is made once: if the host does
+//! not answer, this store makes it on the files, under the lock, unless the ledger names it.
 
 use std::{
     path::{Path, PathBuf},
