@@ -41,8 +41,8 @@ pub const DATABASE: &str = Home::DATABASE;
 
 /// The port of the flows to the record of runs. `RunStore` keeps it on disk (feature `sqlite`), and
 /// [`MemoryRuns`] does not. It blocks, and a change is durable when it returns, with two exceptions:
-/// a new row of an attempt and the end of an iteration. The next change makes them durable, and so
-/// does [`flush`](Runs::flush). No agent is started in between.
+/// the end of an iteration becomes durable with the next change or the next [`flush`](Runs::flush),
+/// and the new row of an attempt with the next change, before which no agent is started.
 pub trait Runs: Send + Sync {
     /// Opens a new run. If the attempt (task, epoch) already has a row, that row is returned
     /// unchanged, whatever the ids.

@@ -58,7 +58,9 @@ pub struct RunStore {
 enum Durable {
     /// When the call returns.
     Now,
-    /// With the next change, or with [`Runs::flush`].
+    /// With [`Runs::flush`], or with the next change if that is earlier.
+    WhenFlushed,
+    /// With the next change, before which nothing outside depends on it.
     WithNext,
 }
 
@@ -169,13 +171,15 @@ impl RunStore {
         self.revive(&mut open)?;
         let written = match durable {
             Durable::Now => transact(&mut open.connection, write),
-            Durable::WithNext => {
+            Durable::WhenFlushed | Durable::WithNext => {
                 // SQLite syncs the whole WAL at a commit with FULL, and with NORMAL not at all.
                 // Frames that a crash cuts off are ignored.
                 let set =
                     |open: &Open, mode| open.connection.pragma_update(None, SYNCHRONOUS, mode);
                 let written = set(&open, "NORMAL").map_err(RowError::Sql);
-                self.unflushed.store(true, Ordering::Release);
+                if durable == Durable::WhenFlushed {
+                    self.unflushed.store(true, Ordering::Release);
+                }
                 let written = written.and_then(|()| transact(&mut open.connection, write));
                 set(&open, "FULL").map_err(RowError::Sql).and(written)
             }
@@ -268,7 +272,7 @@ impl Runs for RunStore {
     ) -> Result<Result<Reply, Refusal>, RunStoreError> {
         // The next iteration begins, or the run stops, with a change of its own.
         let ends = matches!(command.step, RunStep::End { .. });
-        let durable = if ends { Durable::WithNext } else { Durable::Now };
+        let durable = if ends { Durable::WhenFlushed } else { Durable::Now };
         self.write(durable, |rows| {
             let Some(run) = row::find_run(rows, &command.run)? else {
                 return Ok(Err(Refusal::RunNotFound { run: command.run.clone() }));
