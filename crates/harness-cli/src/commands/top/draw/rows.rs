@@ -6,6 +6,7 @@ use harness::view::{
 use ratatui::{
     Frame,
     layout::Rect,
+    style::Style,
     text::{Line, Span},
     widgets::Paragraph,
 };
@@ -28,6 +29,14 @@ pub(super) fn draw(top: &Top, frame: &mut Frame<'_>, area: Rect) {
     let from = selected.saturating_sub(height / 2).min(lines.len().saturating_sub(height));
     let shown: Vec<Line<'_>> = lines.into_iter().skip(from).take(height).collect();
     frame.render_widget(Paragraph::new(shown), area);
+}
+
+/// Takes colours and shades from a line. Reversed, each of them would be a patch of its own.
+fn in_one_style(mut line: Line<'static>) -> Line<'static> {
+    for span in &mut line.spans {
+        span.style = Style::new();
+    }
+    line
 }
 
 /// Returns all lines, and the place of the selected one.
@@ -56,7 +65,7 @@ fn lines(top: &Top, cells: usize) -> (Vec<Line<'static>>, usize) {
             }
             lines.extend(of_item(top, &item, cells).into_iter().map(|line| {
                 match (is_selected, top.focus) {
-                    (true, Focus::List) => line.patch_style(top.theme.selected()),
+                    (true, Focus::List) => in_one_style(line).patch_style(top.theme.selected()),
                     (true, Focus::Detail) => line.patch_style(top.theme.marked()),
                     (false, _) => line,
                 }
@@ -227,4 +236,21 @@ fn done(top: &Top, entry: &DoneEntry, cells: usize) -> Line<'static> {
     }
     let right = Span::styled(facts.join("  "), theme.faint());
     apart(left, vec![right], cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::style::Modifier;
+
+    use super::*;
+    use crate::commands::top::theme::Theme;
+
+    #[test]
+    fn a_selected_row_is_one_bar() {
+        let theme = Theme::Coloured;
+        let parts = vec![Span::styled("● ", theme.good()), Span::styled("faint", theme.faint())];
+        let line = in_one_style(Line::from(parts)).patch_style(theme.selected());
+        assert!(line.style.add_modifier.contains(Modifier::REVERSED));
+        assert!(line.spans.iter().all(|span| span.style == Style::new()));
+    }
 }
