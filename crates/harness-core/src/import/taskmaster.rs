@@ -7,6 +7,7 @@ use super::{
     circles::{self, Wait},
     json::{Object, Text},
     lines::{plain, validate_line},
+    names::Names,
     outline::{paragraphs, reading},
 };
 use crate::task::{Priority, TaskSource};
@@ -20,8 +21,14 @@ pub(super) fn read(source: &SourceText, choice: &ImportChoice) -> Result<Importe
     let document = text.object(text.value()?)?;
     let (tag, of) = tagged(text, document, choice)?;
     let mut found = Imported { goal: format!("Task Master: {tag}"), ..Imported::default() };
-    let (left_out, written) = (BTreeSet::new(), BTreeSet::new());
-    let mut importer = Importer { source, tag: &tag, found: &mut found, left_out, written };
+    let mut importer = Importer {
+        source,
+        tag: &tag,
+        found: &mut found,
+        keys: Names::default(),
+        left_out: BTreeSet::new(),
+        written: BTreeSet::new(),
+    };
     for task in of.objects("tasks")? {
         importer.top_level(&task)?;
     }
@@ -67,6 +74,8 @@ struct Importer<'a> {
     source: &'a SourceText,
     tag: &'a str,
     found: &'a mut Imported,
+    /// The ids so far, because a file may have one twice.
+    keys: Names,
     /// The names of tasks that are not imported.
     left_out: BTreeSet<String>,
     /// The waits that tasks and subtasks name themselves.
@@ -126,11 +135,15 @@ impl Importer<'_> {
     fn task(
         &mut self,
         of: &Object<'_>,
-        key: String,
+        id: String,
         depends_on: Vec<String>,
         parent: Option<&ImportedTask>,
     ) -> Result<Option<ImportedTask>, ImportProblem> {
+        let key = self.keys.take(&id);
         let name = self.name(&key);
+        if key != id {
+            self.found.notes.push(format!("{name}: the id {id} is there more than once"));
+        }
         let status = of.text(STATUS)?;
         let progress = match self.standing(&key, &status) {
             Standing::Of(progress) => progress,

@@ -79,6 +79,16 @@ fn hundreds_of_items_change_one_character_each() {
 }
 
 #[test]
+fn tasks_with_the_same_id_are_marked_one_by_one() {
+    let task = |status: &str| format!(r#"{{"id": 7, "title": "T", "status": "{status}"}}"#);
+    let text =
+        |first: &str, second: &str| format!(r#"{{"tasks": [{}, {}]}}"#, task(first), task(second));
+    let before = text("pending", "pending");
+    check(ImportKind::Taskmaster, &before, "7", &text("done", "pending"));
+    check(ImportKind::Taskmaster, &before, "7-2", &text("pending", "done"));
+}
+
+#[test]
 fn a_task_without_a_place_is_named() {
     let keys = BTreeSet::from(["a".to_owned(), "gone".to_owned()]);
     let text = r#"{"userStories": [{"id": "a", "title": "A"}]}"#;

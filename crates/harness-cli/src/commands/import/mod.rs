@@ -163,6 +163,10 @@ fn write_back(invocation: &mut Invocation, root: &StateRoot, json: bool) -> Resu
 /// Returns the plan of what was found. A plan that cannot be imported is refused here, before
 /// anything is changed.
 fn read(found: &Found, check: Option<&str>) -> Result<Plan> {
+    if found.texts.iter().all(|text| text.text.trim().is_empty()) {
+        let places = found.places().join(", ");
+        return Err(Failure::error(format!("there is nothing to import: {places} is empty")));
+    }
     let imported = import::read(found.kind, &found.texts, &found.choice).map_err(|problem| {
         let kind = found.kind;
         Failure::error(problem.to_string())
@@ -183,9 +187,6 @@ fn read(found: &Found, check: Option<&str>) -> Result<Plan> {
 
 fn nothing_in(found: &Found) -> Failure {
     let (places, kind) = (found.places().join(", "), found.kind);
-    if found.texts.iter().all(|text| text.text.trim().is_empty()) {
-        return Failure::error(format!("there is nothing to import: {places} is empty"));
-    }
     let hint = "`--from KIND` reads it as another kind; `harness help import` lists them";
     Failure::error(format!("there are no tasks in {places}, read as {kind}")).hint(hint)
 }

@@ -166,7 +166,11 @@ fn a_project_may_be_called_like_a_folder_of_a_tool() {
         ("other/openspec/changes/b", "openspec"),
     ] {
         let found = env.run(["import", folder, "--dry-run"]).success();
-        assert!(found.raw().contains(&format!("kind: {kind}")), "{folder}: {}", found.raw());
+        assert!(
+            found.raw().contains(&format!("\"kind\": \"{kind}\"")),
+            "{folder}: {}",
+            found.raw()
+        );
     }
 }
 

@@ -114,7 +114,7 @@ issue\ list*) echo 'Unknown JSON field: "parent"' >&2; exit 1;;
 esac"#;
     let (env, _) = stand_in(world(), "gh", body);
     let ran = env.run(["import", "gh:octo/app"]).success();
-    ran.stdout_contains("Imported 2 tasks from gh").stderr_contains("1 pull request(s) left out");
+    ran.stdout_contains("Imported 2 tasks from gh").stderr_contains("left out 1 pull request");
     assert_eq!(env.task(0)["depends_on"], json!(["gh-4"]));
     let (env, _) = stand_in(world(), "gh", "echo 'not logged in' >&2; exit 4");
     env.run(["import", "gh:octo/app"]).code(1).stderr_contains("failed (exit 4): not logged in");
