@@ -480,6 +480,39 @@ fn a_lock_of_a_living_process_stays() {
 }
 
 #[test]
+fn a_landing_waits_for_the_process_that_ends_another_one() {
+    let repository = fresh();
+    let shared = open(&repository);
+    let swap = result(&repository, &shared, &[("a.txt", "changed"), ("new.txt", "new")]);
+    let (lock, alive) = crashed(&repository, &swap);
+    let folder = alive.parent().unwrap().to_owned();
+    let alive = fs::File::open(&alive).unwrap();
+    alive.lock().unwrap();
+    fs::write(folder.join("finishing"), "").unwrap();
+    fs::remove_file(&lock).unwrap();
+    let landings = || {
+        let entries = fs::read_dir(repository.root.join(".git")).unwrap().flatten();
+        let ours =
+            |name: std::ffi::OsString| name.to_string_lossy().starts_with("harness-landing-");
+        entries.filter(|entry| ours(entry.file_name())).count()
+    };
+    std::thread::scope(|scope| {
+        let landing = scope.spawn(|| shared.land(&swap).unwrap());
+        while landings() < 2 && !landing.is_finished() {
+            std::thread::yield_now();
+        }
+        // The other process is done.
+        repository.write("a.txt", "a");
+        fs::remove_file(repository.root.join("new.txt")).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        drop(alive);
+        assert_eq!(landing.join().unwrap(), Landed::Done);
+    });
+    assert_eq!(repository.read("a.txt").as_deref(), Some("changed"));
+    assert_eq!(landings(), 0);
+}
+
+#[test]
 fn a_repository_with_an_untrusted_filter_is_refused_before_anything_is_made() {
     let repository = fresh();
     repository.write(".gitattributes", "*.bin filter=upper\n");
