@@ -77,7 +77,6 @@ pub(super) fn serve(
     let idle = args.idle_seconds.map(Duration::from_secs);
     // It reads the files and asks this daemon, as a command would.
     let _web = args.web.then(|| web::beside(&invocation.env, &root)).flatten();
-    crate::memory::give_back_start();
     let ended = runtime.block_on(async {
         let asked = asked_to_end()?;
         announce(args.detached, bound.path())?;

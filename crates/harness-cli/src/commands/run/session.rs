@@ -217,7 +217,6 @@ impl Session<'_> {
             Dirty::SetAside | Dirty::Refuse => None,
         };
         let service = Service { lease_seconds: self.lease_seconds, adding: self.config.adding() };
-        crate::memory::give_back_start();
         let ended = runtime.block_on(async {
             let _signals = signals::interrupt(engine.hub(), Arc::clone(&self.view))?;
             let workspace = Arc::clone(&options.workspace);
