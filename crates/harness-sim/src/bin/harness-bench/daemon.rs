@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Effort,
-    program::ledger_of,
+    program::{ledger_of, unchecked},
     report::{Report, median},
     store::replace,
 };
@@ -54,15 +54,6 @@ pub(crate) fn measure(
     together(harness, effort, report)?;
     crowd(harness, effort, report)?;
     emit(effort, report)
-}
-
-/// Removes the checks from a ledger, so that their time is not measured.
-pub(crate) fn unchecked(ledger: &str) -> Result<String, Box<dyn Error>> {
-    let mut ledger: Value = serde_json::from_str(ledger)?;
-    for task in ledger["tasks"].as_array_mut().into_iter().flatten() {
-        task["validation"]["command"] = Value::Null;
-    }
-    Ok(serde_json::to_string_pretty(&ledger)?)
 }
 
 /// A daemon in the foreground. It is ended when this value is dropped.

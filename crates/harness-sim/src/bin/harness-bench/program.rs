@@ -18,10 +18,10 @@ use nix::sys::{
     resource::{UsageWho, getrusage},
     time::TimeValLike,
 };
+use serde_json::Value;
 
 use crate::{
     Effort,
-    daemon::unchecked,
     report::{Report, median},
 };
 
@@ -93,7 +93,7 @@ fn claims(
     for round in 0..=effort.rounds(30) {
         let before = spent()?;
         let claimed = of(&["claim"]).stdin(Stdio::null()).stderr(Stdio::null()).output()?;
-        let claimed: serde_json::Value = serde_json::from_slice(&claimed.stdout)?;
+        let claimed: Value = serde_json::from_slice(&claimed.stdout)?;
         let id = claimed["task"]["id"].as_str().ok_or("nothing was claimed")?;
         cpu(of(&["complete", id]), Some(0))?;
         if round > 0 {
@@ -161,4 +161,13 @@ pub(crate) fn ledger_of(tasks: usize) -> Result<String, Box<dyn Error>> {
     let tasks = (0..tasks).map(task).collect::<Result<_, _>>()?;
     let ledger = Ledger::new(Head::new(now), tasks)?;
     Ok(Document::new(&ledger).render(&ledger))
+}
+
+/// Removes the checks from a ledger, so that their time is not measured.
+pub(crate) fn unchecked(ledger: &str) -> Result<String, Box<dyn Error>> {
+    let mut ledger: Value = serde_json::from_str(ledger)?;
+    for task in ledger["tasks"].as_array_mut().into_iter().flatten() {
+        task["validation"]["command"] = Value::Null;
+    }
+    Ok(serde_json::to_string_pretty(&ledger)?)
 }
