@@ -81,7 +81,7 @@ fn scans(calls: &[String]) -> usize {
 }
 
 #[test]
-fn an_attempt_takes_six_calls_of_git_and_looks_at_the_tree_twice() {
+fn an_attempt_takes_seven_calls_of_git_and_looks_at_the_tree_three_times() {
     let watched = Watched::new();
     watched.add_tasks(4);
     watched.env.run(["run", "--agent", "shell"]).success();
@@ -92,7 +92,7 @@ fn an_attempt_takes_six_calls_of_git_and_looks_at_the_tree_twice() {
             // The tree of the commit that the session began with is not known yet.
             calls.retain(|call| call != "rev-parse");
         }
-        let before = ["status", "update-index", "write-tree"];
+        let before = ["status", "status", "update-index", "write-tree"];
         let after = ["status", "commit-tree", "update-ref"];
         let expected = [&before[..], &[CHECK], &after].concat();
         // The last two are started together.

@@ -144,9 +144,9 @@ impl Court {
             if !in_work_tree {
                 return Ok(Ok(Around { settings, before: None }));
             }
-            // The look after the agent serves here if nothing has run since: the look after the
-            // check shows whether anything changed between the two, and then the check is repeated.
-            match git.candidate(&base, court.sight()) {
+            // The commit contains the tree that the check began with, so an earlier scan does not
+            // count.
+            match git.candidate(&base, Sight::Anew) {
                 Ok(Candidate { tree, hidden }) => {
                     // A client's claim records no files, so hidden files may be older than the
                     // claim.
