@@ -29,12 +29,9 @@ pub(super) async fn of_worker(host: &Host, call: &Call, request: &Request) -> Op
     if call.is_passed_on() || host.desk.works_on(&holder.task) {
         return None;
     }
-    let (root, worker, verb) = (host.root.clone(), holder.worker.clone(), request.verb());
-    let line = call.to_pass_on();
-    let asked = tokio::task::spawn_blocking(move || {
-        let socket = others(&root).into_iter().find(|(id, _)| *id == worker)?.1;
-        ask(&socket, verb, &line).ok()
-    });
+    let (_, socket) = others(&host.root).into_iter().find(|(id, _)| *id == holder.worker)?;
+    let (verb, line) = (request.verb(), call.to_pass_on());
+    let asked = tokio::task::spawn_blocking(move || ask(&socket, verb, &line).ok());
     asked.await.ok().flatten()
 }
 
@@ -44,9 +41,12 @@ pub(super) async fn of_everyone(host: &Host, call: &Call, own: Handled) -> Handl
     if call.is_passed_on() || !verb.is_for_everyone() {
         return own;
     }
-    let (root, line) = (host.root.clone(), call.to_pass_on());
+    let sockets: BTreeSet<PathBuf> = others(&host.root).into_iter().map(|(_, path)| path).collect();
+    if sockets.is_empty() {
+        return own;
+    }
+    let line = call.to_pass_on();
     let asked = tokio::task::spawn_blocking(move || -> Vec<Handled> {
-        let sockets: BTreeSet<PathBuf> = others(&root).into_iter().map(|(_, path)| path).collect();
         sockets.iter().filter_map(|socket| ask(socket, verb, &line).ok()).collect()
     });
     asked.await.unwrap_or_default().into_iter().fold(own, both)
@@ -62,7 +62,8 @@ fn both(one: Handled, other: Handled) -> Handled {
     }
 }
 
-/// Returns the workers of other processes, with the sockets of those.
+/// Returns the workers of other processes, with the sockets of those. It reads one small folder, which
+/// is cheaper than another thread.
 fn others(root: &Path) -> Vec<(WorkerId, PathBuf)> {
     let ours = std::process::id();
     let alive =
