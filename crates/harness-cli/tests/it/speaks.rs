@@ -236,9 +236,9 @@ fn the_terminal_shows_agent_objective_and_last_activity() {
     started_at(&ready);
     terminal.until("context 1 of at most 4  ");
     let line = terminal.until("I look at the parser");
-    assert!(line.contains("Port the parser: "), "{line}");
+    assert!(line.contains("Port the parser · "), "{line}");
     // Silence is shown too.
-    terminal.until("I look at the parser (");
+    terminal.until(" ago · I look at the parser");
     drop(File::options().write(true).open(&go).unwrap());
     let (code, shown) = terminal.end();
     assert_eq!(code, Some(0), "{shown}");
