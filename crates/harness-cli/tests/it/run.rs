@@ -60,6 +60,21 @@ fn what_passes_is_committed_and_what_fails_is_rolled_back_rescued_and_tried_agai
 }
 
 #[test]
+fn the_shortest_run_prints_all_its_events_and_the_document_last() {
+    let env = world();
+    add(&env, "echo hello; touch one", "test -f one", &[]);
+    let ran = env.run(["run", "--agent", "shell", "--events", "--json"]).success();
+    let lines: Vec<Value> = ran.raw().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let (report, events) = lines.split_last().unwrap();
+    assert_eq!((&report["version"], &report["outcome"]), (&1.into(), &"succeeded".into()));
+    let kinds: Vec<_> = events.iter().map(|line| line["event"]["type"].as_str().unwrap()).collect();
+    let at = |kind| kinds.iter().position(|k| *k == kind).unwrap_or_else(|| panic!("{kinds:?}"));
+    assert!(at("harness:start") < at("task:start") && at("agent:text") < at("task:complete"));
+    assert!(at("task:complete") < at("harness:complete"), "{kinds:?}");
+    env.run(["run", "--events", "--detach"]).code(2);
+}
+
+#[test]
 fn a_task_that_fails_for_good_blocks_and_the_exit_code_says_so() {
     let env = world();
     add(&env, "true", "false", &["--max-attempts", "1"]);

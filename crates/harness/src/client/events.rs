@@ -58,15 +58,23 @@ impl Iterator for EventLines {
     type Item = Result<EventLine, ClientError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_line().map(|line| line.and_then(read))
+        self.next_line().map(|line| line.and_then(EventLine::read))
     }
 }
 
-fn read(mut line: Value) -> Result<EventLine, ClientError> {
-    if line["type"] == "lagged" {
-        return Ok(EventLine::Lagged { missed: line["missed"].as_u64() });
+impl EventLine {
+    /// Reads a line of a subscription, or of `harness run --events`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Strange`], if it is neither an event nor a report of missing ones.
+    pub fn read(mut line: Value) -> Result<Self, ClientError> {
+        if line["type"] == "lagged" {
+            return Ok(Self::Lagged { missed: line["missed"].as_u64() });
+        }
+        let kind = line["event"]["type"].as_str().ok_or(ClientError::Strange)?.to_owned();
+        let id = line["id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
+        let (event, context) = (line["event"].take(), line["context"].take());
+        Ok(Self::Event { id, kind, event, context })
     }
-    let kind = line["event"]["type"].as_str().ok_or(ClientError::Strange)?.to_owned();
-    let id = line["id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
-    Ok(EventLine::Event { id, kind, event: line["event"].take(), context: line["context"].take() })
 }

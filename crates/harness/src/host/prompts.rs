@@ -3,10 +3,10 @@
 
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::event::PromptId;
+use crate::event::{Envelope, PromptId};
 
 /// Returns the random key, which is created once per process.
 fn key() -> &'static [u8; 16] {
@@ -27,8 +27,15 @@ pub fn parse(text: &str) -> Option<PromptId> {
     PromptId::parse(id).filter(|id| name(*id) == text)
 }
 
+/// Returns an event as a line of a subscription has it: with the names of questions.
+pub fn line(envelope: &Envelope) -> Value {
+    let mut line = json!(envelope);
+    rename(&mut line);
+    line
+}
+
 /// Replaces the id in an outgoing event.
-pub(super) fn rename(envelope: &mut Value) {
+fn rename(envelope: &mut Value) {
     let event = &mut envelope["event"];
     if !matches!(event["type"].as_str(), Some("session:prompt" | "session:reply")) {
         return;

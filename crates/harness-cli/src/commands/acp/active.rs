@@ -1,16 +1,11 @@
-//! A run in progress: its process, and the events of its host.
+//! A run in progress: its process, and its events.
 
 use std::{
-    io::{self, Read},
+    io::{self, BufRead, BufReader, Read},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::SyncSender,
-    },
+    sync::mpsc::SyncSender,
     thread,
-    time::Duration,
 };
 
 use harness::{
@@ -23,8 +18,6 @@ use uuid::Uuid;
 
 use super::server::Input;
 
-/// The interval of looks for a host that is about to start.
-const LOOK: Duration = Duration::from_millis(100);
 /// The number of bytes of standard error that are kept.
 const SAID_BYTES: usize = 16 * 1024;
 
@@ -71,7 +64,9 @@ impl ActiveRun {
     pub(super) fn attach(pid: u32, place: Place) -> Self {
         let active = Self::of(pid, &place);
         thread::spawn(move || {
-            listen(&place, pid, &AtomicBool::new(true));
+            if is_host(&place, pid) {
+                _ = place.listen();
+            }
             let end = Box::new(RunEnd::default());
             _ = place.to.send(Input::Ended { session: place.session, end });
         });
@@ -82,23 +77,24 @@ impl ActiveRun {
         Self { pid, root: place.root.clone(), options: place.options.clone() }
     }
 
+    /// Passes on what the process prints: its events, and its report at the end.
     fn follow(mut child: Child, place: &Place) -> RunEnd {
-        let is_over = Arc::new(AtomicBool::new(false));
         let (out, err) = (child.stdout.take(), child.stderr.take());
-        let pid = child.id();
         thread::scope(|scope| {
-            let listening = scope.spawn(|| listen(place, pid, &is_over));
             let said = scope.spawn(|| err.map(tail).unwrap_or_default());
-            let printed = out.map(tail).unwrap_or_default();
-            let code = child.wait().ok().and_then(|status| status.code());
-            is_over.store(true, Ordering::Release);
-            // The host has ended, so the last events have come.
-            _ = listening.join();
-            RunEnd {
-                code,
-                report: serde_json::from_str(&printed).unwrap_or_default(),
-                said: said.join().unwrap_or_default(),
+            let mut report = Value::Null;
+            for line in out.map(BufReader::new).into_iter().flat_map(BufRead::lines) {
+                let Some(line) = line.ok().and_then(|l| serde_json::from_str::<Value>(&l).ok())
+                else {
+                    continue;
+                };
+                match EventLine::read(line.clone()) {
+                    Ok(event) => place.pass_on(event),
+                    Err(_) => report = line,
+                }
             }
+            let code = child.wait().ok().and_then(|status| status.code());
+            RunEnd { code, report, said: said.join().unwrap_or_default() }
         })
     }
 
@@ -142,31 +138,22 @@ pub(super) fn is_host(place: &Place, pid: u32) -> bool {
     pong.is_ok_and(|pong| pong.pid == pid)
 }
 
-/// Passes on the events of the host with this process id, until the run is over.
-fn listen(place: &Place, pid: u32, is_over: &AtomicBool) {
-    loop {
-        // Another host, such as a daemon that makes way for the run, is not ours.
-        if is_host(place, pid) && pass_on(place).is_ok() {
-            return;
+impl Place {
+    fn pass_on(&self, line: EventLine) {
+        if let EventLine::Event { kind, event, .. } = line {
+            let session = self.session.clone();
+            _ = self.to.send(Input::Notice { session, kind, event });
         }
-        if is_over.load(Ordering::Acquire) {
-            return;
-        }
-        thread::sleep(LOOK);
     }
-}
 
-fn pass_on(place: &Place) -> Result<(), ClientError> {
-    let client = Client::with(&place.root, place.options.clone())?;
-    // An id that the host does not know asks for everything that it still has.
-    for notice in client.subscribe(&[], Some(Uuid::nil()))? {
-        let Ok(EventLine::Event { kind, event, .. }) = notice else { continue };
-        let session = place.session.clone();
-        if place.to.send(Input::Notice { session, kind, event }).is_err() {
-            break;
-        }
+    /// Passes on the events of the host of this root, until it ends.
+    fn listen(&self) -> Result<(), ClientError> {
+        let client = Client::with(&self.root, self.options.clone())?;
+        // An id that the host does not know asks for everything that it still has.
+        let lines = client.subscribe(&[], Some(Uuid::nil()))?;
+        lines.flatten().for_each(|line| self.pass_on(line));
+        Ok(())
     }
-    Ok(())
 }
 
 /// Returns the end of what a stream holds. All of it is read, so that the writer never waits.

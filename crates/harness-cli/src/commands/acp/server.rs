@@ -239,7 +239,7 @@ impl Server {
         let folder = session.folder.clone();
         let place = self.place(id, &folder).map_err(|why| failed(why.to_string()))?;
         let mut command = Command::new(std::env::current_exe().map_err(|e| failed(e.to_string()))?);
-        command.arg("-C").arg(&folder).args(["run", "--json"]).args(&self.run_options);
+        command.arg("-C").arg(&folder).args(["run", "--json", "--events"]).args(&self.run_options);
         if text != TASKS {
             command.args(["--", text]);
         }

@@ -138,4 +138,7 @@ pub(crate) struct Args {
     /// Print a JSON document on standard output at the end
     #[arg(long)]
     pub(in crate::commands) json: bool,
+    /// Print every event on standard output as a line of JSON, and the document of --json last
+    #[arg(long, conflicts_with_all = ["detach", "top", "dry_run"])]
+    pub(in crate::commands) events: bool,
 }

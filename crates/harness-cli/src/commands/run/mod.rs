@@ -10,6 +10,7 @@ mod detach;
 mod dirty;
 mod dry_run;
 mod end;
+mod event_lines;
 mod footer;
 mod join;
 mod keep;
@@ -322,7 +323,7 @@ fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Le
 
 /// Returns the view through which a person, a file or a program watches the run.
 fn view(invocation: &Invocation, args: &Args, row: &Run) -> Arc<View> {
-    let copying = if args.json { Copying::No } else { Copying::of_this_process() };
+    let copying = if args.json || args.events { Copying::No } else { Copying::of_this_process() };
     Arc::new(match invocation.is_watched() {
         true => {
             let paint = Paint::choose(ColorWhen::Auto, &invocation.env, &std::io::stderr());

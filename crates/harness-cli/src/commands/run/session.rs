@@ -36,6 +36,7 @@ use super::{
     agent::Agents,
     crew::{BaseId, CrewAtWork, Footing, refuse_beside_others},
     dirty::SetAside,
+    event_lines::EventLines,
     keep, money,
     notify::EventCommand,
     options::team,
@@ -316,6 +317,9 @@ impl Session<'_> {
         let mut observers = Observers::default().with(Screen::new(shown, hub));
         if let Some(Notify::Command(command)) = &self.config.notify {
             observers.add(Arc::new(EventCommand::new(command, root)));
+        }
+        if self.args.events {
+            observers.add(Arc::new(EventLines::start()));
         }
         if let Some(telemetry) = self.telemetry()? {
             observers.add(Arc::new(telemetry));

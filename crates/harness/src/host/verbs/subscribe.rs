@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, io};
 
-use serde_json::json;
-
 use super::super::{
     prompts,
     server::{Client, Host},
@@ -57,7 +55,5 @@ async fn stream(client: &mut Client, events: &mut EventStream) -> io::Result<()>
 }
 
 async fn tell(client: &mut Client, envelope: &Envelope) -> io::Result<()> {
-    let mut line = json!(envelope);
-    prompts::rename(&mut line);
-    client.line(&line).await
+    client.line(&prompts::line(envelope)).await
 }
