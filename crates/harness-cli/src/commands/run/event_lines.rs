@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that begins to read when it is told to.
+    /// A reader that begins to read when the test lets it.
     struct Frozen(Receiver<()>, Arc<Mutex<Vec<u8>>>, bool);
 
     impl io::Write for Frozen {
