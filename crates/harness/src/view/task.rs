@@ -1,7 +1,7 @@
 //! One task, with everything that is known about it.
 
 use harness_core::{
-    Epoch, RunId, Standing, Task, Timestamp,
+    Epoch, Run, RunId, Standing, Task, Timestamp,
     run::{RunStatus, StopReason},
     task::{FailureCause, Status},
 };
@@ -97,6 +97,21 @@ pub struct AttemptSummary {
     pub transcripts: Vec<String>,
 }
 
+impl AttemptSummary {
+    fn of(run: &Run, record: &RunHistory) -> Self {
+        Self {
+            run_id: run.id.clone(),
+            epoch: run.epoch,
+            status: run.status,
+            stop_reason: run.stop_reason,
+            agent: run.agent.clone(),
+            started_at: run.created_at,
+            spending: Spending::of([run]),
+            transcripts: record.transcripts(&run.id),
+        }
+    }
+}
+
 impl<'a> TaskDetail<'a> {
     /// Returns the details of `task`, which has the state `standing` in its ledger.
     pub fn of(
@@ -118,16 +133,7 @@ impl<'a> TaskDetail<'a> {
         };
         let question = question.map(QuestionCard::from);
         let gate = around.gate.filter(|gate| phase == Some(&gate.phase));
-        let runs = record.attempts(&task.id).map(|run| AttemptSummary {
-            run_id: run.id.clone(),
-            epoch: run.epoch,
-            status: run.status,
-            stop_reason: run.stop_reason,
-            agent: run.agent.clone(),
-            started_at: run.created_at,
-            spending: Spending::of([run]),
-            transcripts: record.transcripts(&run.id),
-        });
+        let runs = record.attempts(&task.id).map(|run| AttemptSummary::of(run, record));
         let is_open = matches!(standing, Standing::Next | Standing::Ready);
         let paused_at = around.paused_at.filter(|_| is_open && task.check().is_some());
         let next = match (&abandoned, &question) {

@@ -48,10 +48,20 @@ struct Common {
     activity: Arc<Mutex<ActivityLog>>,
     inputs: Sender<Input>,
     asked: Sender<Asked>,
+    /// `true` if the reader knows already that there is activity to show.
+    activity_asked: Arc<AtomicBool>,
     ends: Arc<AtomicBool>,
 }
 
 impl Common {
+    /// Asks for a board with the newest activity. Of a flood of events, only the first one since the
+    /// last board wakes the reader.
+    fn ask_activity(&self) {
+        if !self.activity_asked.swap(true, Ordering::AcqRel) {
+            _ = self.asked.send(Asked::Activity);
+        }
+    }
+
     fn tell(&self, input: Input) {
         // The main loop has ended. So does this thread, soon.
         _ = self.inputs.send(input);
@@ -87,7 +97,9 @@ pub(super) fn show(env: Environment, root: StateRoot, theme: Theme) -> Result<()
     let (asked, questions) = mpsc::channel();
     let (wishes, wanted) = mpsc::channel();
     let activity = Arc::default();
-    let common = Common { env, root, activity, inputs, asked, ends: Arc::clone(&ends) };
+    let activity_asked = Arc::default();
+    let ends_too = Arc::clone(&ends);
+    let common = Common { env, root, activity, inputs, asked, activity_asked, ends: ends_too };
     let mut screen = Screen::begin()?;
     reader::start(common.clone(), questions)?;
     events::start(common.clone())?;

@@ -95,43 +95,16 @@ pub(crate) fn file(report: &ProjectReport<'_>, project: &str, now: Timestamp) ->
 }
 
 fn body(report: &ProjectReport<'_>, project: &str, now: Timestamp, links: Links) -> Markup {
-    let counts = report.counts;
     html! {
         div .page-head {
             h1 { "Report" }
             span .quiet { (project) ", " (local_time::date_and_clock(now)) }
         }
-        div .tiles {
-            (tile(counts.completed, "landed"))
-            (tile(report.failed.len(), "failed"))
-            (tile(report.waiting.len() + report.questions.len(), "waiting for you"))
-            (tile(report.open.len(), "still to do"))
-            @if let Some(cost) = report.spending.cost_usd {
-                div .tile { b { (parts::dollars(cost)) } span { "spent" } }
-            }
-            @if report.spending.tokens() > 0 {
-                div .tile { b { (parts::tokens(report.spending.tokens())) } span { "tokens" } }
-            }
-        }
+        (tiles(report))
         @for alert in &report.alerts {
             div .card .pad .needs { p .title { (parts::shown(alert.message)) } p .quiet { code { "harness status --ack" } } }
         }
-        section {
-            h2 { "Waits for you" small { (report.waiting.len() + report.questions.len()) } }
-            div .card .rows {
-                @for card in &report.questions {
-                    div .need { p .text { (parts::shown(&card.question.question)) } (parts::command(&card.next.to_string())) }
-                }
-                @for entry in &report.waiting { (waiting(entry, links)) }
-                @if let Some(gate) = report.gate {
-                    div .need { p { "The gate of " (gate.phase) " is closed: " (gate.why) }
-                        pre { @for line in gate.last_lines() { (parts::shown(line)) "\n" } } }
-                }
-                @if report.waiting.is_empty() && report.questions.is_empty() && report.gate.is_none() {
-                    p .empty { "Nothing." }
-                }
-            }
-        }
+        (waits_for_you(report, links))
         section {
             h2 { "Failed" small { (report.failed.len()) } }
             div .card .rows {
@@ -159,6 +132,46 @@ fn body(report: &ProjectReport<'_>, project: &str, now: Timestamp, links: Links)
         }
         @if let Some(hint) = report.target.as_ref().and_then(|target| target.hint()) {
             div .card .pad .needs { p { (hint) } }
+        }
+    }
+}
+
+/// Returns the numbers at the top.
+fn tiles(report: &ProjectReport<'_>) -> Markup {
+    html! {
+        div .tiles {
+            (tile(report.counts.completed, "landed"))
+            (tile(report.failed.len(), "failed"))
+            (tile(report.waiting.len() + report.questions.len(), "waiting for you"))
+            (tile(report.open.len(), "still to do"))
+            @if let Some(cost) = report.spending.cost_usd {
+                div .tile { b { (parts::dollars(cost)) } span { "spent" } }
+            }
+            @if report.spending.tokens() > 0 {
+                div .tile { b { (parts::tokens(report.spending.tokens())) } span { "tokens" } }
+            }
+        }
+    }
+}
+
+/// Returns the questions, waiting tasks and the closed gate, each with what to do.
+fn waits_for_you(report: &ProjectReport<'_>, links: Links) -> Markup {
+    html! {
+        section {
+            h2 { "Waits for you" small { (report.waiting.len() + report.questions.len()) } }
+            div .card .rows {
+                @for card in &report.questions {
+                    div .need { p .text { (parts::shown(&card.question.question)) } (parts::command(&card.next.to_string())) }
+                }
+                @for entry in &report.waiting { (waiting(entry, links)) }
+                @if let Some(gate) = report.gate {
+                    div .need { p { "The gate of " (gate.phase) " is closed: " (gate.why) }
+                        pre { @for line in gate.last_lines() { (parts::shown(line)) "\n" } } }
+                }
+                @if report.waiting.is_empty() && report.questions.is_empty() && report.gate.is_none() {
+                    p .empty { "Nothing." }
+                }
+            }
         }
     }
 }

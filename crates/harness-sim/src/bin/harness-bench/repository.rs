@@ -21,7 +21,7 @@ use crate::{
 
 /// The limit for an attempt, as a multiple of the time of one `git status`.
 const STATUSES: f64 = 5.0;
-const SCANS: usize = 2;
+const SCANS: usize = 3;
 const CALLS_OF_AN_ITERATION: usize = 4;
 const CPU_OF_AN_ITERATION: Duration = Duration::from_millis(12);
 /// The number of tasks. The first attempt of a session reads more than the others.

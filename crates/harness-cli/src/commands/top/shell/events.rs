@@ -68,5 +68,8 @@ fn see(common: &Common, notice: &EventLine) {
         return;
     }
     common.activity.lock().unwrap_or_else(PoisonError::into_inner).see(*id, event, context);
-    _ = common.asked.send(if kind.starts_with("agent:") { Asked::Activity } else { Asked::Board });
+    match kind.starts_with("agent:") {
+        true => common.ask_activity(),
+        false => _ = common.asked.send(Asked::Board),
+    }
 }

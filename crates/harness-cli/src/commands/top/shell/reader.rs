@@ -4,6 +4,7 @@ use std::{
     io,
     sync::{
         PoisonError,
+        atomic::Ordering,
         mpsc::{Receiver, RecvTimeoutError},
     },
     thread,
@@ -128,6 +129,8 @@ impl Reader {
         let begun = Instant::now();
         let files = self.changed == Changed::Files;
         self.changed = Changed::Nothing;
+        // What is noted after this asks for another board.
+        self.common.activity_asked.store(false, Ordering::Release);
         let activity = self.common.activity.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match self.source.board(&activity, SystemClock.now()) {
             Ok(board) => {
