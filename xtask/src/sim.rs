@@ -7,7 +7,8 @@ pub(crate) fn sim(arguments: &[&str]) -> Done {
     command.args([
         "run",
         "--quiet",
-        "--release",
+        "--profile",
+        "sim",
         "--package",
         "harness-sim",
         "--bin",
