@@ -12,8 +12,8 @@ use crate::run::{answers, cargo, root};
 
 /// The variable that names the server. `harness_sim::postgres` reads it.
 pub(crate) const VARIABLE: &str = "HARNESS_TEST_POSTGRES";
-/// The folder with the tests that need it, for the remark that they did not run.
-const TESTS: &str = "crates/harness-sim/tests/postgres";
+/// The folders with the tests that need it, for the remark that they did not run.
+const TESTS: [&str; 2] = ["crates/harness-sim/tests/postgres", "crates/harness-cli/tests/fleet"];
 
 /// A server that stops when this is dropped.
 pub(crate) struct Server {
@@ -86,7 +86,8 @@ pub(crate) fn report(server: Option<&Server>) {
 }
 
 fn occurrences(part: &str) -> usize {
-    let files = std::fs::read_dir(root().join(TESTS)).into_iter().flatten().flatten();
+    let folders = TESTS.iter().filter_map(|folder| std::fs::read_dir(root().join(folder)).ok());
+    let files = folders.flatten().flatten();
     let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
     texts.map(|text| text.matches(part).count()).sum()
 }

@@ -143,6 +143,7 @@ impl Invocation {
         options.lease_seconds = self.lease_seconds()?;
         options.worktree = self.env.path("HARNESS_WORKTREE").map(Into::into);
         options.state_home = self.state_home();
+        options.backing = root.backing().clone();
         options.claims = claim_rules(&self.env, root).ok();
         options.records = settings_folder(&self.env, root).ok();
         if self.env.get("HARNESS_RUN_ID").is_some() {

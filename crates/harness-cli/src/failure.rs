@@ -122,6 +122,7 @@ impl From<harness::store::RunStoreError> for Failure {
             | E::Exists { .. }
             | E::NoParent { .. }
             | E::Failed { .. } => Self::error(why.to_string()),
+            E::Database(why) => Self::from(why.as_ref().clone()),
             // The library may add variants.
             _ => Self::error(why.to_string()),
         }

@@ -2,12 +2,18 @@
 //! and further when it grows.
 
 use std::{
+    collections::VecDeque,
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-use harness::home::{Home, Inode};
+use harness::{
+    home::{Home, Inode},
+    store::postgres::Database,
+};
+
+use crate::root::StateRoot;
 
 /// The limit of a line. A longer one is returned in pieces. Ours are far shorter.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -15,28 +21,78 @@ const BLOCK_BYTES: u64 = 64 * 1024;
 
 pub(crate) const LOG: &str = Home::LOG;
 
-/// A position in the log of a root. A missing log is treated as empty.
+/// A position in the log of a root, which is a file or is in a database. A missing log is treated as
+/// empty.
 pub(crate) struct LogFile {
     root: PathBuf,
+    database: Option<DatabaseLog>,
     reader: Option<BufReader<File>>,
     /// A line without its end. More of it may come.
     begun: Vec<u8>,
 }
 
+/// The log of a ledger in a database.
+struct DatabaseLog {
+    database: Database,
+    /// The version whose lines were read last.
+    version: u64,
+    lines: VecDeque<String>,
+    /// Whether the lines up to now were asked for.
+    begun: bool,
+}
+
+impl DatabaseLog {
+    fn take(&mut self, found: Vec<(u64, String)>) {
+        self.begun = true;
+        self.version = found.last().map_or(self.version, |(version, _)| *version);
+        self.lines.extend(found.into_iter().map(|(_, line)| line));
+    }
+
+    fn seek_last(&mut self, lines: usize) -> io::Result<()> {
+        self.lines.clear();
+        let found = self.database.log_tail(lines.max(1) as u64).map_err(io::Error::other)?;
+        self.take(found);
+        if lines == 0 {
+            self.lines.clear();
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self) -> io::Result<()> {
+        let found = self.database.log_after(self.version).map_err(io::Error::other)?;
+        self.take(found);
+        Ok(())
+    }
+}
+
 impl LogFile {
-    pub(crate) fn open(root: &Path) -> io::Result<Self> {
-        let mut log = Self { root: root.to_owned(), reader: None, begun: Vec::new() };
+    pub(crate) fn open(root: &StateRoot) -> io::Result<Self> {
+        let database = root.backing().open().map_err(io::Error::other)?;
+        let database = database.map(|database| DatabaseLog {
+            database,
+            version: 0,
+            lines: VecDeque::new(),
+            begun: false,
+        });
+        let root = root.path().to_owned();
+        let mut log = Self { root, database, reader: None, begun: Vec::new() };
         log.reader = log.reopen()?;
         Ok(log)
     }
 
     fn reopen(&self) -> io::Result<Option<BufReader<File>>> {
-        let file = harness::store::open_log(&self.root)?;
+        let file = match self.database {
+            Some(_) => None,
+            None => harness::store::open_log(&self.root)?,
+        };
         Ok(file.map(|file| BufReader::with_capacity(BLOCK_BYTES as usize, file)))
     }
 
     /// Moves to the start of the last `lines` lines, looking at `max_bytes` of the end at most.
     pub(crate) fn seek_last(&mut self, lines: usize, max_bytes: u64) -> io::Result<()> {
+        if let Some(log) = &mut self.database {
+            return log.seek_last(lines);
+        }
         let Some(reader) = &mut self.reader else { return Ok(()) };
         let start = start_of_last(reader.get_mut(), lines, max_bytes)?;
         reader.seek(SeekFrom::Start(start))?;
@@ -45,6 +101,12 @@ impl LogFile {
 
     /// Returns the next line without its end; `None` if there is none yet.
     pub(crate) fn next(&mut self) -> io::Result<Option<String>> {
+        if let Some(log) = &mut self.database {
+            if !log.begun {
+                log.follow()?;
+            }
+            return Ok(log.lines.pop_front());
+        }
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let room = LINE_BYTES_MAX.saturating_sub(self.begun.len() as u64);
         reader.by_ref().take(room).read_until(b'\n', &mut self.begun)?;
@@ -71,6 +133,9 @@ impl LogFile {
     /// Continues with the current file if it is another one or was cut. It is called when there was
     /// no next line. Returns the last text of the file that is gone.
     pub(crate) fn follow(&mut self) -> io::Result<Option<String>> {
+        if let Some(log) = &mut self.database {
+            return log.follow().map(|()| None);
+        }
         let now = self.reopen()?;
         let same = match (&mut self.reader, &now) {
             (Some(old), Some(new)) => {
@@ -91,7 +156,7 @@ impl LogFile {
 }
 
 /// Returns the last lines of the log, for a short look.
-pub(crate) fn last_lines(root: &Path, lines: usize) -> io::Result<Vec<String>> {
+pub(crate) fn last_lines(root: &StateRoot, lines: usize) -> io::Result<Vec<String>> {
     let mut log = LogFile::open(root)?;
     log.seek_last(lines, LINE_BYTES_MAX)?;
     let mut found = Vec::new();
@@ -101,6 +166,21 @@ pub(crate) fn last_lines(root: &Path, lines: usize) -> io::Result<Vec<String>> {
     found.extend(log.rest());
     let surplus = found.len().saturating_sub(lines);
     Ok(found.split_off(surplus))
+}
+
+/// Returns the end of the log. Its first line may be incomplete.
+pub(crate) fn last_text(root: &StateRoot, bytes: u64) -> io::Result<String> {
+    if !root.backing().is_files() {
+        // Few lines are shorter than this.
+        const LINE_BYTES: u64 = 64;
+        return Ok(last_lines(root, (bytes / LINE_BYTES) as usize)?.join("\n"));
+    }
+    let Some(mut log) = harness::store::open_log(root.path())? else { return Ok(String::new()) };
+    let start = log.metadata()?.len().saturating_sub(bytes);
+    log.seek(SeekFrom::Start(start))?;
+    let mut found = Vec::new();
+    log.take(bytes).read_to_end(&mut found)?;
+    Ok(String::from_utf8_lossy(&found).into_owned())
 }
 
 /// Reads blocks from the end until it has passed `lines` line ends.
@@ -146,24 +226,24 @@ mod tests {
     #[test]
     fn the_last_lines_are_found_whatever_their_length() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(last_lines(dir.path(), 5).unwrap(), [""; 0]);
+        assert_eq!(last_lines(&StateRoot::at(dir.path()), 5).unwrap(), [""; 0]);
         let long = "é".repeat(50_000);
         let log = dir.path().join(LOG);
         fs::write(&log, format!("a\nb\n{long}\nd\n")).unwrap();
-        assert_eq!(last_lines(dir.path(), 2).unwrap(), [&long, "d"]);
-        assert_eq!(last_lines(dir.path(), 3).unwrap(), ["b", &long, "d"]);
-        assert_eq!(last_lines(dir.path(), 9).unwrap().len(), 4);
+        assert_eq!(last_lines(&StateRoot::at(dir.path()), 2).unwrap(), [&long, "d"]);
+        assert_eq!(last_lines(&StateRoot::at(dir.path()), 3).unwrap(), ["b", &long, "d"]);
+        assert_eq!(last_lines(&StateRoot::at(dir.path()), 9).unwrap().len(), 4);
         fs::write(&log, "a\nb\nc").unwrap();
-        assert_eq!(last_lines(dir.path(), 2).unwrap(), ["b", "c"]);
+        assert_eq!(last_lines(&StateRoot::at(dir.path()), 2).unwrap(), ["b", "c"]);
         fs::write(&log, b"\xff\n\n").unwrap();
-        assert_eq!(last_lines(dir.path(), 2).unwrap(), ["\u{fffd}", ""]);
+        assert_eq!(last_lines(&StateRoot::at(dir.path()), 2).unwrap(), ["\u{fffd}", ""]);
     }
 
     #[test]
     fn following_survives_a_log_that_is_replaced_or_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOG);
-        let mut log = LogFile::open(dir.path()).unwrap();
+        let mut log = LogFile::open(&StateRoot::at(dir.path())).unwrap();
         assert_eq!(log.follow().unwrap(), None);
         fs::write(&path, "a\nb").unwrap();
         assert_eq!(log.follow().unwrap(), None);

@@ -3,6 +3,7 @@
 mod client;
 mod commands;
 mod config;
+mod database;
 mod environment;
 mod exit;
 mod failure;

@@ -1,16 +1,13 @@
 //! The role of this process in a root, and its permissions there. A host decides by itself, by what
 //! it sees of this process. This module decides for commands that work on the files.
 
-use std::{
-    io::{Read as _, Seek as _, SeekFrom},
-    time::Duration,
-};
+use std::time::Duration;
 
 use harness::{
     clock::{Clock, SystemClock},
     process::ancestry::Peer,
     protocol::Request,
-    store::{FileStore, Locking, Store as _, lock::Wait},
+    store::{Locking, Store as _, lock::Wait},
 };
 use harness_core::{
     Command, Flag, Holder, Refusal, TaskId,
@@ -20,7 +17,7 @@ use harness_core::{
 
 use crate::{
     config::Overrides, environment::Environment, failure::Result, interrupt::Interrupt,
-    invocation::Invocation, root::StateRoot,
+    invocation::Invocation, log_file, root::StateRoot,
 };
 
 /// A refusal is recorded if the lock can be taken soon. The caller does not wait for it.
@@ -156,24 +153,14 @@ impl Invocation {
         let message = format!("refused to {}: {refusal}", peer.author());
         let raise = Command::Raise(Raise { task, flag: Flag::Verb, message });
         let locking = Locking::Each(Wait::For(RECORD_WITHIN));
-        let recorded = FileStore::open(root.path(), locking)?.apply(SystemClock.now(), &[raise]);
+        let recorded = self.project(root)?.store(locking)?.apply(SystemClock.now(), &[raise]);
         Ok(recorded.map(|_| ())?)
     }
 }
 
 /// Returns whether the log already contains it, since the attempt began.
 fn is_recorded(root: &StateRoot, task: Option<&TaskId>, role: Role, refusal: &Refusal) -> bool {
-    let read = || -> std::io::Result<String> {
-        let Some(mut file) = harness::store::open_log(root.path())? else {
-            return Ok(String::new());
-        };
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(LOG_BYTES).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let Ok(log) = read() else { return false };
+    let Ok(log) = log_file::last_text(root, LOG_BYTES) else { return false };
     let began = task.map(|task| format!(" Starting [{task}] "));
     let (said, why) = (format!("refused to {role} (pid="), format!("): {refusal}"));
     for line in log.lines().rev() {

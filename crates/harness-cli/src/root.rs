@@ -7,11 +7,13 @@ use std::{
 
 use harness::{
     home::{Home, Outside, folder::Folder},
+    project::Backing,
     store::disk::{Disk as _, RealDisk},
     workspace::glance,
 };
 
 use crate::{
+    database,
     environment::Environment,
     failure::{Failure, Result},
 };
@@ -22,11 +24,25 @@ pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
 /// The number of parents of an agent's directory that a hook searches for a ledger.
 const HOOK_PARENTS: usize = 8;
 
-/// A canonical path. It is found once per command and passed on, so that nothing else searches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StateRoot(PathBuf);
+/// A canonical path, and where its ledger is kept. It is found once per command and passed on, so that
+/// nothing else searches, and so that all parts of a command share one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct StateRoot {
+    path: PathBuf,
+    backing: Backing,
+}
 
 impl StateRoot {
+    fn of(env: &Environment, path: PathBuf) -> Self {
+        let backing = database::backing(env, &path);
+        Self { path, backing }
+    }
+
+    /// Returns the root at a canonical path, with the files in it.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), backing: Backing::files() }
+    }
+
     /// Returns the root of a ledger that exists, or that left traces. That is the pin in
     /// HARNESS_STATE_ROOT, or else the nearest directory with one from HARNESS_WORKTREE or `start`
     /// upward.
@@ -34,13 +50,17 @@ impl StateRoot {
         if let Some(pinned) = env.path(PIN) {
             let root = pinned_root(pinned)?;
             // A wrong pin must never select another ledger, so nothing else is searched.
-            return if is_root(env, &root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
+            return if is_root(env, &root) {
+                Ok(Self::of(env, root))
+            } else {
+                Err(empty_pin(pinned))
+            };
         }
         let start = canonical(start)?;
         let worktree = named_worktree(env);
         let mut from = worktree.iter().chain([&start]);
         let found = from.find_map(|start| above(start, usize::MAX, |d| is_root(env, d)));
-        found.map(Self).ok_or_else(|| {
+        found.map(|root| Self::of(env, root)).ok_or_else(|| {
             Failure::error(format!("no {LEDGER} in {} or above", start.display()))
                 .hint("create one with `harness init`")
         })
@@ -48,18 +68,18 @@ impl StateRoot {
 
     /// Returns the name of the project for people: that of its directory.
     pub(crate) fn name(&self) -> &str {
-        self.0.file_name().and_then(|name| name.to_str()).unwrap_or("harness")
+        self.path.file_name().and_then(|name| name.to_str()).unwrap_or("harness")
     }
 
     /// Returns the place where `init` creates a ledger: the pin, else the top level of the git work
     /// tree around HARNESS_WORKTREE or `start`, else that directory.
     pub(crate) fn for_init(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
-            return Ok(Self(pinned_root(pinned)?));
+            return Ok(Self::of(env, pinned_root(pinned)?));
         }
         let start = named_worktree(env).map_or_else(|| canonical(start), Ok)?;
         let top = start.ancestors().find(|directory| glance::is_work_tree(directory));
-        Ok(Self(top.unwrap_or(&start).to_owned()))
+        Ok(Self::of(env, top.unwrap_or(&start).to_owned()))
     }
 
     /// Returns the root that a daemon serves, with or without a ledger: the one in its arguments,
@@ -70,10 +90,10 @@ impl StateRoot {
         worktree: &Path,
     ) -> Result<Self> {
         if let Some(told) = told {
-            return Ok(Self(canonical(told)?));
+            return Ok(Self::of(env, canonical(told)?));
         }
         match env.path(PIN) {
-            Some(pinned) => Ok(Self(pinned_root(pinned)?)),
+            Some(pinned) => Ok(Self::of(env, pinned_root(pinned)?)),
             None => Self::discover(env, worktree).or_else(|_| Self::for_init(env, worktree)),
         }
     }
@@ -84,14 +104,15 @@ impl StateRoot {
     pub(crate) fn for_hook(env: &Environment, cwd: Option<&Path>, start: &Path) -> Option<Self> {
         let pinned = env.path(PIN).and_then(|pinned| pinned.canonicalize().ok());
         if let Some(root) = pinned.filter(|root| holds_ledger(root)) {
-            return Some(Self(root));
+            return Some(Self::of(env, root));
         }
         let bases = [env.path("CLAUDE_PROJECT_DIR"), Some(cwd.unwrap_or(start))];
         bases
             .into_iter()
             .flatten()
             .filter_map(|base| base.canonicalize().ok())
-            .find_map(|base| above(&base, 1 + HOOK_PARENTS, holds_ledger).map(Self))
+            .find_map(|base| above(&base, 1 + HOOK_PARENTS, holds_ledger))
+            .map(|root| Self::of(env, root))
     }
 
     /// Returns the root for matters of a session, which needs no ledger: without a ledger it is the
@@ -105,23 +126,28 @@ impl StateRoot {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// Returns where its ledger is kept.
+    pub(crate) fn backing(&self) -> &Backing {
+        &self.backing
     }
 
     pub(crate) fn ledger(&self) -> PathBuf {
-        Home::of(&self.0).ledger()
+        Home::of(&self.path).ledger()
     }
 
     /// Returns the paths of its files.
     pub(crate) fn home(&self) -> Home<'_> {
-        Home::of(&self.0)
+        Home::of(&self.path)
     }
 
     /// Returns a directory below `.harness`, and creates it if it is missing. `.harness` contains
     /// its own `.gitignore`, so that nothing in it makes a work tree dirty.
     pub(crate) fn own_directory(&self, name: &str) -> Result<PathBuf> {
-        RealDisk::open(&self.0)?.ensure_home()?;
-        let directory = Home::of(&self.0).folder().join(name);
+        RealDisk::open(&self.path)?.ensure_home()?;
+        let directory = Home::of(&self.path).folder().join(name);
         Folder::ours(&directory)?;
         Ok(directory)
     }
@@ -156,10 +182,11 @@ fn pinned_root(pinned: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Returns whether there is a ledger. A link or another kind of file still marks the root: a search
-/// further up would find another ledger, and opening this one reports the problem.
+/// Returns whether there is a ledger, or a harness.toml that says in which database it is. A link or
+/// another kind of file still marks the root: a search further up would find another ledger, and
+/// opening this one reports the problem.
 fn holds_ledger(directory: &Path) -> bool {
-    fs::symlink_metadata(Home::of(directory).ledger()).is_ok()
+    fs::symlink_metadata(Home::of(directory).ledger()).is_ok() || database::is_named(directory)
 }
 
 /// Returns whether there is a ledger, or a trace of a lost one: its backup or its journal. A search
@@ -229,7 +256,7 @@ mod tests {
     fn a_link_in_place_of_our_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/tmp", dir.path().join(".harness")).unwrap();
-        let root = StateRoot(dir.path().to_owned());
+        let root = StateRoot::at(dir.path());
         let failure = root.own_directory("workers").unwrap_err();
         assert!(failure.error.contains(".harness is a symbolic link"), "{failure}");
     }

@@ -1,19 +1,19 @@
 //! The store for commands: one transaction under the lock, with warnings on standard error, and
 //! refusals as failures with hints about what to do next.
 
-use std::{path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use harness::{
     Project,
     clock::{Clock, SystemClock},
-    project::LedgerText,
+    project::{LedgerStore, LedgerText},
     protocol::Refused,
     store::{
-        FileStore, Locking, Store, StoreError,
+        FileStore, Locking, RunStoreError, Runs, Store, StoreError,
         lock::{LockError, Wait},
     },
 };
-use harness_core::{Ledger, Refusal, Task, TaskId, format::FormatError};
+use harness_core::{Epoch, Ledger, Receipt, Refusal, Task, TaskId, format::FormatError};
 
 use crate::{
     failure::{Failure, Result},
@@ -27,14 +27,33 @@ const LOCK_TIMEOUT_SECONDS: u64 = 5;
 const LEASE: &str = "HARNESS_LEASE_SECONDS";
 
 impl StateRoot {
+    /// Returns the project of this root, whose ledger is in its files or in a database.
+    pub(crate) fn project(&self) -> io::Result<Project> {
+        Ok(Project::open(self.path())?.with_backing(self.backing().clone()))
+    }
+
     /// Returns the current ledger, without a lock and without a repair.
     pub(crate) fn snapshot(&self) -> Result<Ledger, StoreError> {
-        Project::open(self.path())?.snapshot()
+        self.project()?.snapshot()
     }
 
     /// Returns the same as a text.
     pub(crate) fn snapshot_text(&self) -> Result<LedgerText, StoreError> {
-        Project::open(self.path())?.snapshot_text()
+        self.project()?.snapshot_text()
+    }
+
+    /// Returns the record of runs, to read it; `None` if there is none yet.
+    pub(crate) fn look_at_runs(&self) -> Result<Option<Arc<dyn Runs>>, RunStoreError> {
+        self.project()?.look_at_runs()
+    }
+
+    /// Returns the receipt of a claim; `None` if there is none.
+    pub(crate) fn receipt(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Option<Receipt>, StoreError> {
+        self.project()?.receipt(task, epoch)
     }
 }
 
@@ -44,9 +63,22 @@ impl Invocation {
         Ok(root.snapshot()?)
     }
 
-    pub(crate) fn store(&self, root: &StateRoot) -> Result<FileStore> {
-        let locking = Locking::Each(self.lock_wait()?);
-        Ok(FileStore::open_with(root.path(), locking, self.state_home().as_deref())?)
+    /// Returns the project of a root, with the directory in which its store keeps files of its own.
+    pub(crate) fn project(&self, root: &StateRoot) -> Result<Project> {
+        Ok(root.project()?.with_state_home(self.state_home()))
+    }
+
+    pub(crate) fn store(&self, root: &StateRoot) -> Result<LedgerStore> {
+        Ok(self.project(root)?.store(Locking::Each(self.lock_wait()?))?)
+    }
+
+    /// Returns the store over the files of a root. A ledger in a database has none.
+    pub(crate) fn file_store(&self, root: &StateRoot) -> Result<FileStore> {
+        if !root.backing().is_files() {
+            let what = "the ledger of this project is in a database, not in a file";
+            return Err(Failure::error(what).hint("`harness store status` shows it"));
+        }
+        Ok(self.project(root)?.file_store(Locking::Each(self.lock_wait()?))?)
     }
 
     /// Returns the directory of the seal's key and, without git, of the journal; `None` without a
@@ -58,9 +90,7 @@ impl Invocation {
     /// Works as [`look`](Self::look), but restores a lost or broken ledger first. A ledger that was
     /// changed while a killed run held it is an error.
     pub(crate) fn look_or_restore(&self, root: &StateRoot) -> Result<Ledger> {
-        let home = self.state_home();
-        let mut store =
-            FileStore::open_with(root.path(), Locking::Each(Wait::No), home.as_deref())?;
+        let mut store = self.project(root)?.store(Locking::Each(Wait::No))?;
         match store.apply(SystemClock.now(), &[]) {
             Ok(applied) => applied.warnings.iter().for_each(|warning| warn(warning)),
             // The next command that needs the lock reports its error, and the read below reports a
@@ -145,12 +175,21 @@ impl From<StoreError> for Failure {
                 Self::error(text).hint("try again when it has ended, or stop that process")
             }
             StoreError::Io(why) => Self::from(why),
+            StoreError::Database(why) => Self::from(*why),
+            StoreError::Unusable { why } => unusable(&why),
             StoreError::Lock(LockError::Disk(why)) => Self::from(why),
             StoreError::Lock(_) | StoreError::LockLost => Self::error(text),
             // The library may add variants.
             _ => Self::error(text),
         }
     }
+}
+
+/// Returns the failure of a database that may not be used. Its lines after the first are hints.
+fn unusable(why: &str) -> Failure {
+    let mut lines = why.split("\nHint: ");
+    let failure = Failure::config(lines.next().unwrap_or_default());
+    lines.fold(failure, |failure, hint| failure.hint(hint))
 }
 
 /// Adds the two ways to continue if a ledger is lost or in doubt. Neither loses anything.

@@ -34,7 +34,7 @@ pub(crate) use self::{
     consent::{
         BROUGHT, ask, offer_what_was_brought, require, require_item, require_silently, show,
     },
-    grant::Grant,
+    grant::{Grant, TrustedLedger},
 };
 
 use crate::{
@@ -166,6 +166,20 @@ impl Trust {
     /// Returns the trusted address of a remote.
     pub(crate) fn remote(&self, root: &StateRoot, name: &str) -> Result<Option<String>> {
         Ok(self.granted(root)?.and_then(|grant| grant.remotes.get(name).cloned()))
+    }
+
+    /// Trusts this ledger in a database from now on, and no other. The place is trusted already.
+    pub(crate) fn grant_ledger(&self, root: &StateRoot, ledger: TrustedLedger) -> Result<()> {
+        self.update(root, |grant| {
+            let ledger = Some(ledger);
+            std::mem::replace(&mut grant.ledger, ledger.clone()) != ledger
+        })
+    }
+
+    /// Returns the trusted ledger in a database, if it is this one.
+    pub(crate) fn ledger(&self, root: &StateRoot, identity: &str) -> Result<Option<TrustedLedger>> {
+        let trusted = self.granted(root)?.and_then(|grant| grant.ledger.clone());
+        Ok(trusted.filter(|trusted| trusted.identity == identity))
     }
 
     /// Adds items that the user has just made to a place that is trusted already.

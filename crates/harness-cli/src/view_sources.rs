@@ -11,7 +11,7 @@ pub(crate) use story::{diff, story};
 pub(crate) use story::{money, objectives};
 pub(crate) use transcript::{TranscriptPage, transcript};
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use harness::{
     client::open_questions,
@@ -19,7 +19,7 @@ use harness::{
     flows::ClosedGate,
     project::LedgerText,
     protocol::QuestionView,
-    store::{PullRequest, RegisteredWorker, Registry, RunStore, RunStoreError, Runs as _, is_gone},
+    store::{PullRequest, RegisteredWorker, Registry, RunStoreError, Runs, is_gone},
     view::{
         ProjectReport, ReportInputs, RunHistory, TargetCard, TaskSurroundings, View, ViewInputs,
         WorkerCard,
@@ -112,7 +112,7 @@ impl Surroundings {
 impl<'a> ViewSources<'a> {
     pub(crate) fn read(invocation: &Invocation, root: &'a StateRoot) -> Result<Self> {
         let text = root.snapshot_text()?;
-        let log = log_file::last_lines(root.path(), LOG_LINES)?;
+        let log = log_file::last_lines(root, LOG_LINES)?;
         let surroundings = Surroundings::read(invocation, root);
         Ok(Self { root, text, log, surroundings })
     }
@@ -124,7 +124,7 @@ impl<'a> ViewSources<'a> {
     /// Returns the rows that a view of `ledger` needs.
     pub(crate) fn record(&self, ledger: &Glance<'_>) -> RunHistory {
         let claims = ledger.tasks.iter().filter(|task| task.claim.is_some());
-        readable(self.root.path(), |store| {
+        readable(self.root, |store| {
             let mut runs = store.recent()?;
             claims.for_each(|task| take_claim(store, task, &mut runs));
             Ok(runs)
@@ -155,7 +155,7 @@ pub(crate) fn report<T>(
     ledger: &Ledger,
     show: impl FnOnce(&ProjectReport<'_>, Timestamp) -> Result<T>,
 ) -> Result<T> {
-    let record = whole_record(root.path(), None);
+    let record = whole_record(root, None);
     let surroundings = Surroundings::read(invocation, root);
     let now = SystemClock.now();
     let workers = surroundings.workers(ledger, &record, now);
@@ -194,7 +194,7 @@ fn take_evidence(
 pub(crate) fn receipt_of(root: &StateRoot, task: &Task) -> Option<Receipt> {
     let completed = task.status() == Status::Completed;
     let epoch = task.epoch.filter(|_| completed)?;
-    harness::store::receipt(root.path(), &task.id, epoch).ok().flatten()
+    root.receipt(&task.id, epoch).ok().flatten()
 }
 
 /// Returns the number of results that the branch of the user lacks. Git is only asked if results are
@@ -219,14 +219,14 @@ fn commits_ahead(env: &Environment, root: &StateRoot, config: &SessionConfig) ->
 }
 
 /// Adds the attempt that a claim belongs to, with its run. A row that cannot be read is left out.
-fn take_claim(store: &RunStore, task: &TaskGlance<'_>, runs: &mut Vec<Run>) {
+fn take_claim(store: &dyn Runs, task: &TaskGlance<'_>, runs: &mut Vec<Run>) {
     let epoch = task.claim.as_ref().and_then(|claim| claim.epoch);
     let (Ok(id), Some(epoch)) = (TaskId::parse(&task.id), epoch) else { return };
     take_attempt(store, &id, epoch, runs);
 }
 
 /// Adds an attempt, with its run. A row that cannot be read is left out.
-fn take_attempt(store: &RunStore, id: &TaskId, epoch: Epoch, runs: &mut Vec<Run>) {
+fn take_attempt(store: &dyn Runs, id: &TaskId, epoch: Epoch, runs: &mut Vec<Run>) {
     let Ok(Some(attempt)) = store.attempt(id, epoch) else { return };
     if let Some(Ok(Some(parent))) = attempt.parent.as_ref().map(|parent| store.run(parent)) {
         runs.push(parent);
@@ -235,7 +235,7 @@ fn take_attempt(store: &RunStore, id: &TaskId, epoch: Epoch, runs: &mut Vec<Run>
 }
 
 /// Returns all rows, with the iterations of the attempts at `task`, or of all attempts.
-pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunHistory {
+pub(crate) fn whole_record(root: &StateRoot, task: Option<&TaskId>) -> RunHistory {
     record_with(root, |run| match task {
         Some(task) => run.task.as_ref() == Some(task),
         None => run.task.is_some(),
@@ -243,7 +243,7 @@ pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunHistory {
 }
 
 /// Returns the attempts at `task` with their runs and iterations. An unreadable record has none.
-fn task_record(root: &Path, task: &TaskId) -> RunHistory {
+fn task_record(root: &StateRoot, task: &TaskId) -> RunHistory {
     let mut iterations = Vec::new();
     let record = read_rows(root, |store| {
         let mut runs = store.of_task(task)?;
@@ -261,12 +261,12 @@ fn task_record(root: &Path, task: &TaskId) -> RunHistory {
 }
 
 /// Returns all rows, with the iterations of attempts and of objectives.
-fn with_all_iterations(root: &Path) -> RunHistory {
+fn with_all_iterations(root: &StateRoot) -> RunHistory {
     record_with(root, |run| run.task.is_some() || run.objective.is_some())
 }
 
 /// Returns all rows, with the iterations of those that `is_wanted` accepts.
-fn record_with(root: &Path, is_wanted: impl Fn(&Run) -> bool) -> RunHistory {
+fn record_with(root: &StateRoot, is_wanted: impl Fn(&Run) -> bool) -> RunHistory {
     let mut iterations = Vec::new();
     let record = readable(root, |store| {
         let runs = store.runs()?;
@@ -279,15 +279,15 @@ fn record_with(root: &Path, is_wanted: impl Fn(&Run) -> bool) -> RunHistory {
 }
 
 /// Returns all rows, without iterations.
-pub(crate) fn all_runs(root: &Path) -> RunHistory {
-    readable(root, RunStore::runs)
+pub(crate) fn all_runs(root: &StateRoot) -> RunHistory {
+    readable(root, |store| store.runs())
 }
 
 /// Returns the rows that can be read. An unreadable record must not prevent the display of the
 /// rest.
 fn readable(
-    root: &Path,
-    read: impl FnOnce(&RunStore) -> Result<Vec<Run>, RunStoreError>,
+    root: &StateRoot,
+    read: impl FnOnce(&dyn Runs) -> Result<Vec<Run>, RunStoreError>,
 ) -> RunHistory {
     read_rows(root, read).unwrap_or_else(|why| {
         warn(&why.to_string());
@@ -296,11 +296,11 @@ fn readable(
 }
 
 fn read_rows(
-    root: &Path,
-    read: impl FnOnce(&RunStore) -> Result<Vec<Run>, RunStoreError>,
+    root: &StateRoot,
+    read: impl FnOnce(&dyn Runs) -> Result<Vec<Run>, RunStoreError>,
 ) -> Result<RunHistory, RunStoreError> {
-    let runs = match RunStore::look(root)? {
-        Some(store) => read(&store)?,
+    let runs = match root.look_at_runs()? {
+        Some(store) => read(&*store)?,
         None => Vec::new(),
     };
     Ok(RunHistory::of(runs, is_gone))

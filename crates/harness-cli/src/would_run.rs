@@ -55,15 +55,22 @@ pub(crate) struct WouldRun {
 impl WouldRun {
     /// Returns all items, including the content filters of git.
     pub(crate) fn in_root(root: &StateRoot) -> Result<Self> {
-        let path = root.ledger();
-        let bytes = regular(&path)?
-            .ok_or_else(|| Failure::file("read", &path, &io::ErrorKind::NotFound.into()))?;
-        let mut found = ledger::items(&bytes)
-            .map_err(|why| Failure::config(format!("{} is not JSON: {why}", path.display())))?;
+        let mut found = match root.backing().is_files() {
+            true => Self::in_file(&root.ledger())?,
+            // It is trusted as a whole, and nothing is connected before that.
+            false => Self::default(),
+        };
         found.items.extend(Self::beside_the_ledger(root).items);
         let filters = glance::filters(root.path()).into_iter();
         found.items.extend(filters.map(|filter| item(Kind::Filter, &filter)));
         Ok(found)
+    }
+
+    fn in_file(path: &Path) -> Result<Self> {
+        let bytes = regular(path)?
+            .ok_or_else(|| Failure::file("read", path, &io::ErrorKind::NotFound.into()))?;
+        ledger::items(&bytes)
+            .map_err(|why| Failure::config(format!("{} is not JSON: {why}", path.display())))
     }
 
     /// Returns the items that a pull could have brought, for comparison. A ledger that cannot be

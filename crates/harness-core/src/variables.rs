@@ -23,6 +23,8 @@ pub const ATTEMPT: &str = "HARNESS_ATTEMPT";
 pub const WORKER: &str = "HARNESS_WORKER_ID";
 /// The number of the current context, from 1; 0 before the first.
 pub const ITERATION: &str = "HARNESS_ITERATION";
+/// The address of the database of a ledger. It may hold a password, so no agent and no check gets it.
+pub const DATABASE_URL: &str = "HARNESS_DATABASE_URL";
 /// The variables that identify the task of a process. A process that is started for no task, or for
 /// another one, does not inherit them.
 pub const OF_A_TASK: [&str; 3] = [TASK, EPOCH, ATTEMPT];

@@ -86,6 +86,7 @@ commands! {
     "export" => Export(export),
     "session" => Session(session),
     "status" => Status(status),
+    "store" => Store(store),
     "task" => Task(task),
     "top" => Top(top),
     "trust" => Trust(trust),
@@ -108,7 +109,10 @@ commands! {
 
 /// The order in which `harness --help` lists the commands. A test checks that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Set up", &["demo", "init", "install", "uninstall", "trust", "config", "doctor", "purge"]),
+    (
+        "Set up",
+        &["demo", "init", "store", "install", "uninstall", "trust", "config", "doctor", "purge"],
+    ),
     (
         "Tasks",
         &[

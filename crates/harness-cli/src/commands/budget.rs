@@ -3,7 +3,6 @@
 use harness::{
     clock::{Clock as _, SystemClock},
     protocol::{BudgetRequest, BudgetView},
-    store::{RunStore, Runs as _},
 };
 use harness_core::{RunId, Timestamp, role::Operation};
 
@@ -64,8 +63,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 }
 
 fn named(root: &StateRoot, name: &str) -> Result<RunId> {
-    let store = RunStore::look(root.path())?;
-    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    let store = root.look_at_runs()?;
+    let runs = store.map(|store| store.runs()).transpose()?.unwrap_or_default();
     Ok(run_of_name(&runs, name)?.id.clone())
 }
 

@@ -1,5 +1,6 @@
 //! `harness init`
 
+mod database;
 mod project;
 mod restore;
 mod settings;
@@ -46,6 +47,9 @@ use crate::{
 /// checkout. This runs code of the repository, so it happens only if you agree or pass --yes. On a
 /// terminal init asks; a second init changes nothing. If a ledger was lost, init does not overwrite
 /// what is left of it: --restore brings the old one back, --fresh starts over.
+///
+/// With --database the ledger is in PostgreSQL, where several machines use it. Init creates the tables if
+/// they are missing, an empty ledger, and the table [store] of harness.toml, without a password.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +57,8 @@ Examples:
   harness init --yes --with-init-script
   harness init --yes --no-try   # take what is found, but run nothing
   harness init --restore        # the ledger is gone or broken: bring it back
-  harness init --git            # also `git init` where there is no repository")]
+  harness init --git            # also `git init` where there is no repository
+  harness init --database postgres://harness@db.example.org/work   # for several machines")]
 pub(crate) struct Args {
     /// Take the defaults and do not ask
     #[arg(long, short)]
@@ -82,6 +87,17 @@ pub(crate) struct Args {
     /// Archive what is left of a ledger and start over
     #[arg(long)]
     fresh: bool,
+    /// Create the ledger in this database, which several machines share; without a URL, in the one that
+    /// HARNESS_DATABASE_URL names
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = false)]
+    #[arg(conflicts_with_all = ["restore", "fresh"])]
+    database: Option<Option<String>>,
+    /// The name of the ledger in the database [default: that of the repository's top directory]
+    #[arg(long, value_name = "NAME", requires = "database")]
+    ledger: Option<String>,
+    /// Accept a database that may lose confirmed changes in a crash
+    #[arg(long, requires = "database")]
+    unsafe_durability: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -117,6 +133,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         done.push("made a git repository".into());
         root = StateRoot::for_init(&invocation.env, &here)?;
     }
+    if let Some(url) = &args.database {
+        return database::run(invocation, &args, &root, url.as_deref(), done);
+    }
     // All questions come first, so that an interrupt during a question leaves nothing half done.
     let existed: Vec<&str> =
         MADE.into_iter().filter(|name| !is_absent(&root.path().join(name))).collect();
@@ -132,7 +151,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     };
     let created = match args.fresh {
         true => restore::start_over(invocation, &root, &mut done)?,
-        false => invocation.store(&root)?.create(SystemClock.now())?,
+        false => invocation.file_store(&root)?.create(SystemClock.now())?,
     };
     if created == Created::Existed && !done.is_empty() && !args.no_ignore {
         // The repository is new, and the ledger is older.
@@ -209,7 +228,7 @@ pub(crate) fn create_empty(invocation: &Invocation, without: Failure) -> Result<
     restore::refuse_to_lose(invocation, &root)?;
     let existed: Vec<&str> =
         MADE.into_iter().filter(|name| root.path().join(name).exists()).collect();
-    if invocation.store(&root)?.create(SystemClock.now())? == Created::New {
+    if invocation.file_store(&root)?.create(SystemClock.now())? == Created::New {
         made(&invocation.env, &root);
         eprintln!("{} in {}; git ignores them", made_words(&existed), root.path().display());
     }

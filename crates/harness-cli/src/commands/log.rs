@@ -96,7 +96,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         name_unknown(invocation, &root, task);
     }
     let mut watch = args.follow.then(|| Watch::on(root.path(), &[LOG]));
-    let mut log = LogFile::open(root.path())?;
+    let mut log = LogFile::open(&root)?;
     match args.lines {
         None => {}
         Some(lines) if args.filters() => last_wanted(invocation, &args, &mut log, lines)?,

@@ -43,6 +43,7 @@ pub(crate) mod send;
 pub(crate) mod session;
 pub(crate) mod shutdown;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod task;
 pub(crate) mod top;
 pub(crate) mod trace;
@@ -131,6 +132,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Export(args) => export::run(invocation, args),
         Command::Session(args) => session::run(invocation, args),
         Command::Status(args) => status::run(invocation, args),
+        Command::Store(args) => store::run(invocation, args),
         Command::Task(args) => task::run(invocation, args),
         Command::Trust(args) => trust::run(invocation, args),
         Command::Gc(args) => gc::run(invocation, args),

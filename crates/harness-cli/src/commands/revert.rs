@@ -7,7 +7,7 @@ use harness::{
     clock::{Clock as _, SystemClock},
     project::{Project, Reversal, ReversalEnd},
     shell::{Cancel, SystemShell},
-    store::{Locking, RunStore, Runs as _, Store as _, lock::Wait},
+    store::{Locking, Store as _, lock::Wait},
     workspace::{GitRepository, GitWorkspace},
 };
 use harness_core::{
@@ -66,7 +66,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     invocation.permit(&root, Operation::Revert)?;
     trust::require(invocation, &root)?;
     let config = invocation.config(&root, Overrides::default())?;
-    let project = Project::open(root.path())?.with_state_home(invocation.state_home());
+    let project = invocation.project(&root)?;
     let locking = locking(invocation, &root, &project)?;
     let ledger = invocation.look(&root)?;
     let tasks = chosen(&root, &ledger, &args.what)?;
@@ -121,7 +121,7 @@ fn chosen(root: &StateRoot, ledger: &Ledger, what: &str) -> Result<BTreeSet<Task
                 .hint("only what landed can be taken back")),
         };
     }
-    let store = RunStore::look(root.path())?;
+    let store = root.look_at_runs()?;
     let runs = store.map_or_else(|| Ok(Vec::new()), |store| store.runs())?;
     let run = run_of_name(&runs, what)
         .map_err(|failure| failure.hint(format!("and there is no task {what}")))?;

@@ -8,7 +8,6 @@ use std::{
 
 use harness::{
     home::folder::Folder,
-    store::{RunStore, Runs as _},
     trace::{Span, Timeline, chrome, otlp},
 };
 use harness_core::Run;
@@ -83,7 +82,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 }
 
 fn chosen(root: &StateRoot, name: Option<&str>) -> Result<Run> {
-    let store = RunStore::look(root.path())?;
+    let store = root.look_at_runs()?;
     let runs = store.map(|store| store.runs()).transpose()?.unwrap_or_default();
     let run = match name {
         Some(name) => run_of_name(&runs, name)?.clone(),

@@ -7,6 +7,7 @@ use harness_core::role::Operation;
 use serde_json::json;
 
 use crate::{
+    database::{DatabasePlace, trust_ledger},
     exit::ExitCode,
     failure::{Failure, Result},
     invocation::Invocation,
@@ -28,7 +29,8 @@ use crate::{
 /// that you add, and files that git does not track are trusted from the start. The commit hooks of
 /// the repository are recorded too: with `[git] hooks = true` a run uses them while they are the
 /// recorded ones. So are the addresses of its remotes: with `[fleet] remote` results go to the recorded
-/// address, whatever the repository contains later.
+/// address, whatever the repository contains later. A ledger in a database is trusted as a whole, by its
+/// server, database and name; before that nothing is connected.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +42,9 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(short, long, conflicts_with_all = ["revoke", "list"])]
     yes: bool,
+    /// Accept a database that may lose confirmed changes in a crash
+    #[arg(long, conflicts_with_all = ["revoke", "list"])]
+    unsafe_durability: bool,
     /// Revoke the trust
     #[arg(long, conflicts_with = "list")]
     revoke: bool,
@@ -74,6 +79,13 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if !args.json {
         show_remotes(&remotes);
     }
+    let place = match root.backing().is_files() {
+        true => None,
+        false => Some(DatabasePlace::of(&invocation.env, &root)?),
+    };
+    if let Some(place) = place.as_ref().filter(|_| !args.json) {
+        show_database(place);
+    }
     match (args.yes, Audience::of_this_process()) {
         (true, _) if args.json => {}
         (true, _) => trust::show(&introduction, &would_run)?,
@@ -90,6 +102,11 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     trust.grant(&root, &would_run.items)?;
     trust.grant_remotes(&root, remotes)?;
     let mut answer = json!({ "trusted": true, "would_run": would_run.document() });
+    if let Some(place) = &place {
+        trust_ledger(&invocation.env, &root, place, args.unsafe_durability)?;
+        answer["database"] =
+            json!({ "server": place.access().server(), "ledger": place.ledger.as_str() });
+    }
     if let Some(hooks) = &hooks {
         trust.grant_hooks(&root, hooks)?;
         answer["hooks"] = json!({ "folder": hooks.folder, "names": hooks.names });
@@ -102,6 +119,16 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 fn show_hooks(hooks: &CommitHooks) {
     let (names, folder) = (hooks.names.join(", "), hooks.folder.display().to_string());
     eprintln!("git hooks, used with `[git] hooks = true`: {names} in {}", visible(&folder));
+}
+
+/// Shows the ledger in a database. It is trusted as a whole.
+fn show_database(place: &DatabasePlace) {
+    let (server, ledger) = (place.access().server(), place.ledger.as_str());
+    eprintln!(
+        "ledger {} in the database {}: everyone who may write there decides what runs here",
+        visible(ledger),
+        visible(&server)
+    );
 }
 
 /// Shows the addresses. They are trusted even if none of them is in use.

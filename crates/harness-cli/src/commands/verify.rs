@@ -141,7 +141,7 @@ fn verify(
     if task.status() != Status::Completed {
         return Ok(answer);
     }
-    let kept = harness::store::receipt(root.path(), &task.id, task.epoch.unwrap_or_default());
+    let kept = root.receipt(&task.id, task.epoch.unwrap_or_default());
     let receipt = match kept {
         Ok(Some(receipt)) => receipt,
         Ok(None) => return Ok(answer.because("no_receipt", "there is no receipt")),

@@ -49,7 +49,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let ledger = invocation.look(&root)?;
     let Some(task) = ledger.task(&args.id) else { return Err(not_found(&ledger, args.id)) };
-    let record = whole_record(root.path(), Some(&task.id));
+    let record = whole_record(&root, Some(&task.id));
     let surroundings = Surroundings::read(invocation, &root);
     let now = SystemClock.now();
     let workers = surroundings.workers(&ledger, &record, now);
@@ -233,7 +233,7 @@ fn rescues_of(invocation: &Invocation, root: &StateRoot, task: &Task) -> Vec<Str
 }
 
 fn lines_of(root: &StateRoot, task: &TaskId) -> Result<Vec<String>> {
-    let mut log = LogFile::open(root.path())?;
+    let mut log = LogFile::open(root)?;
     let mut found = std::collections::VecDeque::new();
     while let Some(line) = log.next()? {
         if LogLine::parse(&line).is_some_and(|parsed| parsed.task.as_ref() == Some(task)) {

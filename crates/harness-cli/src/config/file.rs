@@ -44,6 +44,22 @@ pub(super) fn read_project(path: &Path) -> Result<Option<ConfigFile>> {
     Source { path, text: &text }.check().map(Some)
 }
 
+/// Returns whether the file of a repository sets a key of this table. A file that cannot be read sets none
+/// here; the command that loads it reports why.
+pub(crate) fn has_table(path: &Path, table: &str) -> bool {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let bytes = Folder::open(folder).and_then(|folder| folder.read_small(name, BYTES_MAX));
+    let Ok(Some(bytes)) = bytes else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    // Most files do not even have the word, and are not parsed.
+    let is_set = |found: &DeTable<'_>| match found.get(table).map(|value| value.get_ref()) {
+        Some(DeValue::Table(keys)) => !keys.is_empty(),
+        _ => false,
+    };
+    text.contains(table) && DeTable::parse(&text).is_ok_and(|found| is_set(found.get_ref()))
+}
+
 struct Source<'a> {
     path: &'a Path,
     text: &'a str,

@@ -10,7 +10,7 @@ use std::{
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{file, key, origin::Origin, schema::Config, text};
+use super::{file, key, origin::Origin, schema::Config, store::DatabaseStore, text};
 use harness::home::{Home, user_config};
 
 use crate::{
@@ -169,6 +169,7 @@ impl Layers {
 
     fn finish(self) -> Result<Loaded> {
         let Self { values, origins } = self;
+        refuse_misplaced(&origins)?;
         // Each layer was checked by itself, so this fails only if two of them contradict.
         let config = Config::deserialize(Value::Table(values))
             .map_err(|why| Failure::config(text::plain_words(why.message())))?;
@@ -181,6 +182,25 @@ impl Layers {
                 Err(Failure::config(problem).hint(format!("built-in agents: {agents}")))
             }
         }
+    }
+}
+
+/// Refuses keys of `[store]` in a file to which they do not belong: an address is that of one project,
+/// and a repository must not choose a command of the user.
+fn refuse_misplaced(origins: &BTreeMap<String, Origin>) -> Result<()> {
+    for key in DatabaseStore::OF_PROJECT {
+        if let Some(place @ Origin::User { .. }) = origins.get(key) {
+            let what = format!("{place}: `{key}` belongs into the harness.toml of a project");
+            return Err(Failure::config(what));
+        }
+    }
+    let key = DatabaseStore::OF_USER;
+    match origins.get(key) {
+        Some(place @ Origin::Project { .. }) => Err(Failure::config(format!(
+            "{place}: `{key}` is read from your own configuration only"
+        ))
+        .hint("set it in ~/.config/harness/config.toml")),
+        _ => Ok(()),
     }
 }
 

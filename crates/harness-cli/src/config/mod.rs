@@ -15,11 +15,13 @@ mod origin;
 mod rules;
 mod schema;
 pub(crate) mod show;
+mod store;
 pub(crate) mod template;
 mod text;
 
 pub(crate) use self::{
     duration::Duration,
+    file::has_table,
     layers::{Loaded, Overrides, files, load},
     notify::{Notify, NotifyChannel, NotifyKind, ValueSource},
     origin::Origin,

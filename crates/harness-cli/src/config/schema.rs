@@ -9,7 +9,7 @@ use harness::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{duration::Duration, fleet::Fleet, notify::Notify};
+use super::{duration::Duration, fleet::Fleet, notify::Notify, store::DatabaseStore};
 
 /// Configuration of harness: `harness.toml` in the state root, or `~/.config/harness/config.toml`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +45,7 @@ pub(crate) struct Config {
     pub(crate) keep: Keep,
     pub(crate) parallel: Parallel,
     pub(crate) fleet: Fleet,
+    pub(crate) store: DatabaseStore,
     pub(crate) import: Import,
     /// Agents by name; a table with a built-in's name refines it
     pub(crate) agents: BTreeMap<String, Agent>,
@@ -73,6 +74,7 @@ impl Default for Config {
             keep: Keep::default(),
             parallel: Parallel::default(),
             fleet: Fleet::default(),
+            store: DatabaseStore::default(),
             import: Import::default(),
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),

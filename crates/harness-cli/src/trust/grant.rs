@@ -10,6 +10,7 @@ use std::{
 use harness::{
     clock::{Clock as _, SystemClock},
     home::Inode,
+    store::postgres::Durability,
 };
 use harness_core::{Timestamp, trust::Granted};
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,25 @@ pub(crate) struct Grant {
     /// The addresses of the trusted git remotes, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) remotes: BTreeMap<String, String>,
+    /// The trusted ledger in a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ledger: Option<TrustedLedger>,
+}
+
+/// A ledger in a database that this user trusts as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TrustedLedger {
+    /// The server, the database and the name of the ledger.
+    pub(crate) identity: String,
+    /// Whether the user accepted a server that may lose confirmed changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unsafe_durability: bool,
+}
+
+impl TrustedLedger {
+    pub(crate) fn durability(&self) -> Durability {
+        if self.unsafe_durability { Durability::Unsafe } else { Durability::Required }
+    }
 }
 
 impl Grant {
@@ -53,6 +73,7 @@ impl Grant {
             items: Granted::default(),
             hooks: None,
             remotes: BTreeMap::new(),
+            ledger: None,
         })
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use harness::{
     home::{FileStamp, Home},
-    store::{RunStoreError, receipt},
+    store::RunStoreError,
     view::{ActivityLog, Board, BoardInputs, RunHistory, Trusted, recently_completed},
 };
 use harness_core::{Ledger, Receipt, Run, TaskId, Timestamp, ledger::SessionConfig};
@@ -79,7 +79,7 @@ impl BoardSource {
     /// Returns what agents did last, from the records of runs that go on. It is for a surface that
     /// begins to look while they work.
     pub(crate) fn activity(&self) -> ActivityLog {
-        recent_events::activity(self.root.path())
+        recent_events::activity(&self.root)
     }
 
     /// Returns the ledger as it is now. It is parsed only if the file changed.
@@ -140,7 +140,7 @@ fn take_receipts(root: &StateRoot, ledger: &Ledger, known: &mut HashMap<TaskId, 
     });
     for task in recent {
         let (false, Some(epoch)) = (known.contains_key(&task.id), task.epoch) else { continue };
-        if let Ok(Some(found)) = receipt(root.path(), &task.id, epoch) {
+        if let Ok(Some(found)) = root.receipt(&task.id, epoch) {
             known.insert(task.id.clone(), found);
         }
     }
@@ -149,7 +149,7 @@ fn take_receipts(root: &StateRoot, ledger: &Ledger, known: &mut HashMap<TaskId, 
 /// Returns the rows that a board needs: runs that go on, the last one, and the attempts of claims and
 /// of recent results.
 fn record(root: &StateRoot, ledger: &Ledger) -> Result<RunHistory, RunStoreError> {
-    read_rows(root.path(), |store| {
+    read_rows(root, |store| {
         let mut runs: Vec<Run> = store.recent()?;
         let claimed = ledger.selection().claimed().filter_map(|id| ledger.task(id));
         for task in claimed.chain(recently_completed(ledger, WITH_ROWS)) {

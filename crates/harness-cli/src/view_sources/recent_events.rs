@@ -1,27 +1,22 @@
 //! What agents did last, from the end of the records that runs in progress write.
 
-use std::{
-    io::{self, Read as _, Seek as _, SeekFrom},
-    path::Path,
-};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 
-use harness::{
-    home::{Home, folder::Folder},
-    store::RunStore,
-    view::ActivityLog,
-};
+use harness::{home::folder::Folder, view::ActivityLog};
 use serde_json::Value;
 use uuid::Uuid;
+
+use crate::root::StateRoot;
 
 /// The part of a record that is read, its end.
 const BYTES: u64 = 256 * 1024;
 
 /// Returns the last activities. A record that cannot be read has none, because the events of the host
 /// follow.
-pub(super) fn activity(root: &Path) -> ActivityLog {
+pub(super) fn activity(root: &StateRoot) -> ActivityLog {
     let mut log = ActivityLog::default();
-    let Ok(Some(store)) = RunStore::look(root) else { return log };
-    let Ok(Some(folder)) = Folder::find(&Home::of(root).runs()) else { return log };
+    let Ok(Some(store)) = root.look_at_runs() else { return log };
+    let Ok(Some(folder)) = Folder::find(&root.home().runs()) else { return log };
     let live = store.live().unwrap_or_default();
     for run in live.iter().filter(|run| run.parent.is_none()) {
         let Ok(text) = end_of(&folder, &format!("{}.jsonl", run.id)) else { continue };

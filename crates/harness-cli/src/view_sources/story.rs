@@ -1,10 +1,7 @@
 //! The sources of the pages behind a board: one task, all spending, the objectives.
 
-use std::path::Path;
-
 use harness::{
     flows::{failed_output, failed_output_of},
-    store::receipt,
     view::{MoneyView, RescueCard, RunHistory, RunStory, TaskDetail, TaskStory},
     workspace::{GitWorkspace, Workspace as _},
 };
@@ -28,12 +25,12 @@ pub(crate) fn story<T>(
     show: impl FnOnce(&TaskStory<'_>) -> T,
 ) -> Option<T> {
     let task = ledger.task(task)?;
-    let record = task_record(root.path(), &task.id);
+    let record = task_record(root, &task.id);
     let surroundings = Surroundings::of(env, root);
     let workers = surroundings.workers(ledger, &record, now);
     let around = surroundings.of_task(&record, &workers, ledger.head().paused_at);
     let detail = TaskDetail::of(task, Standing::of(ledger, task), &around, now);
-    let receipts = receipts(root.path(), &record, task);
+    let receipts = receipts(root, &record, task);
     let git = workspace(env, root, root.path()).ok();
     let rescues = git.map(|git| rescues(&git, &task.id)).unwrap_or_default();
     // An unreadable file must not prevent the display of the rest.
@@ -43,11 +40,11 @@ pub(crate) fn story<T>(
     Some(show(&story.with_outputs(of_attempt)))
 }
 
-fn receipts(root: &Path, record: &RunHistory, task: &Task) -> Vec<Receipt> {
+fn receipts(root: &StateRoot, record: &RunHistory, task: &Task) -> Vec<Receipt> {
     let epochs = record.attempts(&task.id).filter_map(|run| run.epoch);
     let epochs = epochs.chain(task.epoch);
     let mut found: Vec<Receipt> =
-        epochs.filter_map(|epoch| receipt(root, &task.id, epoch).ok().flatten()).collect();
+        epochs.filter_map(|epoch| root.receipt(&task.id, epoch).ok().flatten()).collect();
     found.dedup_by_key(|receipt| receipt.epoch);
     found
 }
@@ -75,12 +72,12 @@ pub(crate) fn diff(
 /// Returns what all work has cost.
 #[allow(dead_code, reason = "for the pages of a browser")]
 pub(crate) fn money(root: &StateRoot, ledger: &Ledger, now: Timestamp) -> MoneyView {
-    let record = super::with_all_iterations(root.path());
+    let record = super::with_all_iterations(root);
     MoneyView::of(ledger, &record, now)
 }
 
 /// Returns the objectives with their contexts, newest first.
 #[allow(dead_code, reason = "for the pages of a browser")]
 pub(crate) fn objectives(root: &StateRoot) -> Vec<RunStory> {
-    RunStory::objectives(&super::with_all_iterations(root.path()))
+    RunStory::objectives(&super::with_all_iterations(root))
 }

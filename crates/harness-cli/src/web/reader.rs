@@ -158,7 +158,7 @@ impl Reader {
 
     /// Returns the cost of all runs.
     pub(super) fn spending(&self) -> Spending {
-        all_runs(self.root.path()).spending()
+        all_runs(&self.root).spending()
     }
 
     /// Returns the document of `harness top --json`.

@@ -21,6 +21,7 @@ mod documents;
 mod environment;
 mod evidence;
 mod examples;
+mod fleet;
 mod frame;
 mod gates;
 mod git_calls;

@@ -6,11 +6,13 @@
 mod chain;
 mod equal;
 mod name;
+mod passfile;
 mod renewal;
 mod url;
 
 pub use chain::{ChangeHash, Forgotten, Recall, Remembered};
 pub use equal::same_ledger;
 pub use name::LedgerName;
+pub use passfile::password_in;
 pub use renewal::renewals;
 pub use url::{DatabaseUrl, Password, SslMode, UrlError};

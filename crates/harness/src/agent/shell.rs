@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    process::{Limits, Spec, Stdin},
+    process::{Limits, Spec, Stdin, is_withheld},
 };
 
 /// Runs the instructions with `sh -eu` in the work tree. It inherits the whole environment, as in
@@ -36,6 +36,7 @@ impl Agent for ShellAgent {
         // input belongs to the script.
         let file = prompt.file("sh", script)?;
         let mut environment = prompt.environment.clone();
+        environment.retain(|(name, _)| !name.to_str().is_some_and(is_withheld));
         environment.push(("HARNESS_PROMPT_FILE".into(), file.as_os_str().to_owned()));
         let spec = Spec {
             program: "sh".into(),

@@ -29,9 +29,10 @@ use crate::{
     host::{ClaimRules, Settings},
     hub::Hub,
     process::Redactor,
+    project::LedgerStore,
     protocol::{Answer, CompletedTask, TaskComplete},
     shell::{Cancel, SystemShell},
-    store::{Commit, Committing, FileStore, Store as _, StoreError},
+    store::{Commit, Committing, Store as _, StoreError},
     workspace::{Bring, Filters},
 };
 
@@ -209,12 +210,12 @@ impl<C: Caller> Clerk for FileClerk<'_, C> {
 /// Reads and decides with one store, so that the ledger is parsed once. Each command is one
 /// transaction under the lock.
 struct InFiles {
-    store: Mutex<FileStore>,
+    store: Mutex<LedgerStore>,
     warnings: Mutex<Vec<String>>,
 }
 
 impl InFiles {
-    fn new(store: FileStore) -> Self {
+    fn new(store: LedgerStore) -> Self {
         Self { store: Mutex::new(store), warnings: Mutex::default() }
     }
 

@@ -1,4 +1,5 @@
-//! The operations of a client without a host: one transaction on the files, under their lock.
+//! The operations of a client without a host: one transaction on the files, under their lock, or on
+//! the database.
 
 use std::{
     path::PathBuf,
@@ -22,12 +23,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{Caller, Client, ClientError};
 use crate::{
     clock::{Clock as _, SystemClock},
-    project::Project,
+    project::{LedgerStore, Project},
     protocol::{
         Answer, BudgetRequest, ClaimedTask, ImportedPlan, PlanText, Refused, Request, ResetPlan,
         StateView, StatusView, TaskCheckpoint, TaskClaim, TaskFail,
     },
-    store::{Created, FileStore, Locking, Store as _, StoreError, redacted},
+    store::{Created, Locking, Store as _, StoreError, redacted},
     trajectory,
     workspace::glance,
 };
@@ -116,20 +117,24 @@ impl<C: Caller> Client<C> {
     }
 
     fn state_by_files(&self) -> Result<Answer, ClientError> {
-        let ledger = Project::open(&self.root)?.snapshot()?;
+        let ledger = self.project()?.snapshot()?;
         Ok(Answer::State(Some(StateView::from(&ledger))))
     }
 
     fn status_by_files(&self, event_count: Option<u64>) -> Result<Answer, ClientError> {
-        let status = StatusView::from(&Project::open(&self.root)?.snapshot()?);
+        let status = StatusView::from(&self.project()?.snapshot()?);
         let count = StatusView::events_wanted(event_count);
         let events = trajectory::last(&self.root, count).unwrap_or_default();
         Ok(Answer::Status(StatusView { events, ..status }))
     }
 
-    pub(super) fn store(&self) -> Result<FileStore, ClientError> {
-        let locking = Locking::Each(self.options.lock_wait);
-        Ok(FileStore::open_with(&self.root, locking, self.options.state_home.as_deref())?)
+    fn project(&self) -> Result<Project, ClientError> {
+        let project = Project::open(&self.root)?.with_state_home(self.options.state_home.clone());
+        Ok(project.with_backing(self.options.backing.clone()))
+    }
+
+    pub(super) fn store(&self) -> Result<LedgerStore, ClientError> {
+        Ok(self.project()?.store(Locking::Each(self.options.lock_wait))?)
     }
 
     /// Applies one command. Returns also the path of an archive of tasks that it discarded.
@@ -219,7 +224,8 @@ impl<C: Caller> Client<C> {
     fn create_for(&self, plan: &Plan) -> Result<(), ClientError> {
         let checked = plan.check_graph(|_| false);
         checked.map_err(|why| Refused::new(Code::BadPlan, why.to_string()))?;
-        match self.store()?.create(SystemClock.now())? {
+        let mut files = self.project()?.file_store(Locking::Each(self.options.lock_wait))?;
+        match files.create(SystemClock.now())? {
             Created::New => self.caller.made(),
             // Another process was faster, and we must not trust its ledger.
             Created::Existed => {}
@@ -237,15 +243,16 @@ impl<C: Caller> Client<C> {
     }
 
     fn acknowledge_by_files(&self) -> Result<Answer, ClientError> {
-        let acknowledged = self.store()?.acknowledge(SystemClock.now())?;
+        // A ledger in a database has no file that others could edit.
+        let LedgerStore::Files(mut store) = self.store()? else { return Ok(Answer::Nothing {}) };
+        let acknowledged = store.acknowledge(SystemClock.now())?;
         acknowledged.warnings.iter().for_each(|warning| self.caller.warn(warning));
         Ok(Answer::Nothing {})
     }
 
     #[cfg(feature = "sqlite")]
     fn budget_by_files(&self, request: &BudgetRequest) -> Result<Answer, ClientError> {
-        let project = Project::open(&self.root)?.with_state_home(self.options.state_home.clone());
-        let found = project.budget(request.run_id.as_ref()).map_err(of_run)?;
+        let found = self.project()?.budget(request.run_id.as_ref()).map_err(of_run)?;
         let change = request.budget();
         let row = if change.is_empty() { found.read() } else { found.change(change) };
         Ok(Answer::Budget(BudgetView::from(&row.map_err(of_run)?)))
@@ -260,14 +267,15 @@ impl<C: Caller> Client<C> {
     /// Removes the waits of runs whose process is gone, and returns their number.
     #[cfg(feature = "sqlite")]
     fn forget_waits(&self) -> Result<u64, ClientError> {
-        use crate::store::{RunStore, Runs as _, is_gone};
+        use crate::store::is_gone;
         use harness_core::{
             Run,
             command::{OfRun, RunStep},
             run::RunStatus,
         };
 
-        let Some(looked) = RunStore::look(&self.root)? else { return Ok(0) };
+        let project = self.project()?;
+        let Some(looked) = project.look_at_runs()? else { return Ok(0) };
         let waits = |run: &Run| {
             let driven = run.lease.as_ref().is_some_and(|lease| !is_gone(&lease.owner));
             run.status == RunStatus::Running && run.wake_at.is_some() && !driven
@@ -276,7 +284,7 @@ impl<C: Caller> Client<C> {
         if waiting.is_empty() {
             return Ok(0);
         }
-        let store = RunStore::open(&self.root)?;
+        let store = project.runs()?;
         let mut woken = 0;
         for run in waiting {
             let by = run.lease.map(|lease| lease.owner);

@@ -18,6 +18,7 @@ use harness_core::{
 use crate::{
     host::{ClaimRules, Settings, socket::Places},
     process::Redactor,
+    project::Backing,
     protocol::{Refused, Request},
     shell::Cancel,
     store::lock::Wait,
@@ -60,6 +61,8 @@ pub struct ClientOptions {
     pub records: Option<PathBuf>,
     /// Whether this process may change the files if no host can be reached.
     pub files: FileAccess,
+    /// The place of the ledger. Where it is no file, it stands for the files here.
+    pub backing: Backing,
 }
 
 impl Default for ClientOptions {
@@ -77,6 +80,7 @@ impl Default for ClientOptions {
             claims: None,
             records: None,
             files: FileAccess::default(),
+            backing: Backing::default(),
         }
     }
 }

@@ -79,6 +79,9 @@ impl Outside {
     /// The name of the journal in it.
     pub const JOURNAL: &'static str = "journal";
 
+    /// The name of the file that says which version of a ledger in a database was seen last.
+    pub const LAST_SEEN: &'static str = "last-seen";
+
     /// Returns the folder for git's settings at a claim.
     pub fn settings(&self) -> PathBuf {
         self.path().join("settings")

@@ -1,6 +1,31 @@
 //! Selects the variables of the caller's environment that an agent receives.
 
-use std::ffi::OsString;
+use std::{
+    ffi::OsString,
+    sync::{PoisonError, RwLock},
+};
+
+use harness_core::variables::DATABASE_URL;
+
+/// Names of variables that agents and commands do not get. An environment belongs to the whole process.
+static WITHHELD: RwLock<Vec<String>> = RwLock::new(Vec::new());
+
+/// Lets neither agents nor commands of this process get these variables from now on, whatever their
+/// settings allow. `HARNESS_DATABASE_URL` is always withheld.
+pub fn withhold(names: &[&str]) {
+    let mut withheld = WITHHELD.write().unwrap_or_else(PoisonError::into_inner);
+    for name in names {
+        if !withheld.iter().any(|known| known == name) {
+            withheld.push((*name).to_owned());
+        }
+    }
+}
+
+/// Returns whether a variable is withheld from agents and commands.
+pub(crate) fn is_withheld(name: &str) -> bool {
+    let withheld = WITHHELD.read().unwrap_or_else(PoisonError::into_inner);
+    name == DATABASE_URL || withheld.iter().any(|known| known == name)
+}
 
 /// A list of names, each with at most one `*` at its start or end, and variables with fixed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +88,7 @@ impl Allowed {
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
         let is_given = |name: &str| self.given.iter().any(|(given, _)| given == name);
-        let passes = |name: &str| self.allows(name) && !is_given(name);
+        let passes = |name: &str| self.allows(name) && !is_given(name) && !is_withheld(name);
         let given = self.given.iter().map(|(name, value)| (name.into(), value.into()));
         variables
             .into_iter()
@@ -114,5 +139,12 @@ mod tests {
         let kept = given.filter([("HOME".into(), "/home".into()), ("MY_ONE".into(), "1".into())]);
         let expected = [("MY_ONE", "a=b"), ("HOME", "/elsewhere")];
         assert_eq!(kept, expected.map(|(name, value)| (name.into(), value.into())));
+    }
+
+    #[test]
+    fn the_address_of_a_database_is_no_agents_business() {
+        let variables = || [(OsString::from(DATABASE_URL), OsString::from("postgres://me:pw@db"))];
+        assert!(Allowed::base().filter(variables()).is_empty());
+        assert!(Allowed::base().and([DATABASE_URL]).filter(variables()).is_empty());
     }
 }

@@ -32,7 +32,8 @@ mod spawner;
 mod table;
 mod transcript;
 
-pub use environment::Allowed;
+pub(crate) use environment::is_withheld;
+pub use environment::{Allowed, withhold};
 pub use job::{
     Finished, Job, JobEvent, JobExit, JobStartError, JobState, JobWarning, Limits, Spec, Stdin,
 };

@@ -11,7 +11,7 @@ use std::{
 use aho_corasick::{AhoCorasick, MatchKind};
 
 const SUFFIXES: [&str; 6] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_PAT"];
-const NAMES: [&str; 1] = ["PGPASSWORD"];
+const NAMES: [&str; 2] = ["PGPASSWORD", harness_core::variables::DATABASE_URL];
 /// Shorter values do not count as secrets.
 const SECRET_CHARACTERS_MIN: usize = 8;
 

@@ -1,6 +1,7 @@
 //! A state root and the one way to put its parts together: a [`Project`] is the root with what is known
 //! about it, an [`Engine`] is a process at work in it.
 
+mod backing;
 mod budget;
 mod engine;
 mod flow;
@@ -34,11 +35,9 @@ use crate::{
 };
 
 #[cfg(feature = "sqlite")]
-use crate::{
-    process::leftovers,
-    store::{RunStore, is_gone},
-};
+use crate::{process::leftovers, store::is_gone};
 
+pub use backing::{Backing, LedgerStore};
 pub use budget::RunBudget;
 pub use engine::{Engine, Keeper, Parts, Tenure};
 pub use flow::Pursuit;
@@ -49,7 +48,7 @@ pub use run::{ActiveRun, RunPart};
 pub use snapshot::LedgerText;
 pub use terms::{KeptTerms, RunWarning};
 
-/// A state root: its files, its store and its clock.
+/// A state root: its files, its ledger and its clock.
 ///
 /// ```
 /// use harness::{
@@ -79,6 +78,7 @@ pub struct Project {
     state_home: Option<PathBuf>,
     secrets: Redactor,
     clock: Arc<dyn Clock>,
+    backing: Backing,
 }
 
 impl Project {
@@ -89,6 +89,7 @@ impl Project {
             state_home: None,
             secrets: Redactor::default(),
             clock: Arc::new(SystemClock),
+            backing: Backing::default(),
         })
     }
 
@@ -137,7 +138,8 @@ impl Project {
         Ok(StateLock::acquire(&self.root, wait)?)
     }
 
-    /// Opens the store without the gate that keeps secrets out.
+    /// Opens the store over the files of the root, wherever the ledger is kept, without the gate that
+    /// keeps secrets out.
     pub fn file_store(&self, locking: Locking) -> Result<FileStore, StoreError> {
         FileStore::open_with(&self.root, locking, self.state_home.as_deref())
     }
@@ -157,12 +159,14 @@ impl Project {
             Locking::Each(_) | Locking::Elsewhere => Tenure::Shared,
             Locking::Held(_) | Locking::HeldElsewhere => Tenure::Sole,
         };
-        let store = self.file_store(locking)?;
-        let store = match tenure {
-            Tenure::Shared => store.hosting(),
-            Tenure::Sole => store,
-        };
-        self.engine_over(store, tenure, hub, observers)
+        let store = self.store(locking)?;
+        match (tenure, self.backing.is_files()) {
+            (Tenure::Sole, true) => self.engine_over(store, tenure, hub, observers),
+            // A ledger in a database has no file that others could edit.
+            (Tenure::Shared, _) | (Tenure::Sole, false) => {
+                self.engine_over(store.hosting(), Tenure::Shared, hub, observers)
+            }
+        }
     }
 
     /// Does the same over any store.
@@ -233,8 +237,8 @@ impl Project {
     /// takes no lock.
     #[cfg(feature = "sqlite")]
     pub fn resumable(&self, id: Option<&RunId>) -> Result<Run, RunError> {
-        let runs = RunStore::look(&self.root)?.ok_or(RunError::NothingToResume)?;
-        RunRecord::resumable(&runs, id)
+        let runs = self.look_at_runs()?.ok_or(RunError::NothingToResume)?;
+        RunRecord::resumable(&*runs, id)
     }
 
     /// Opens or resumes the row of a run, for this process, which holds the lock. The row belongs
@@ -245,7 +249,7 @@ impl Project {
         let swept = leftovers::sweep(&self.home().processes()).map_err(RunError::Leftovers)?;
         let ended = swept.ended.iter().map(|left| RunWarning::LeftoverEnded { pid: left.pid });
         let record = RunRecord {
-            runs: Arc::new(RunStore::open(&self.root)?),
+            runs: self.runs()?,
             terms: self.state_home.as_deref().map(|home| KeptTerms::of(&self.root, home)),
             driver: RunDriver::this_process(),
             clock: Arc::clone(&self.clock),
@@ -262,7 +266,7 @@ impl Project {
             run: run.id,
             // The name of an owner that is gone is no secret; a live one is respected.
             by: run.lease.map(|lease| lease.owner).filter(is_gone),
-            runs: Arc::new(RunStore::open(&self.root)?),
+            runs: self.runs()?,
             terms: self.state_home.as_deref().map(|home| KeptTerms::of(&self.root, home)),
             clock: Arc::clone(&self.clock),
         })
@@ -271,7 +275,7 @@ impl Project {
     /// Returns the runs over the ledger that live processes drive, newest first. It takes no lock.
     #[cfg(feature = "sqlite")]
     pub fn driven_runs(&self) -> Result<Vec<Run>, RunError> {
-        let Some(runs) = RunStore::look(&self.root)? else { return Ok(Vec::new()) };
-        RunRecord::driven(&runs)
+        let Some(runs) = self.look_at_runs()? else { return Ok(Vec::new()) };
+        RunRecord::driven(&*runs)
     }
 }

@@ -5,8 +5,8 @@ use harness_core::{
     format::{self, Document, Glance},
 };
 
-use super::Project;
-use crate::store::{StoreError, read_text};
+use super::{Project, backing};
+use crate::store::StoreError;
 
 /// The text of a ledger at one moment. A reader parses only as much of it as it shows.
 #[derive(Debug, Clone)]
@@ -48,6 +48,6 @@ impl Project {
     /// Returns the same as a text, for readers that need only a part of it or more than a
     /// [`Ledger`] has.
     pub fn snapshot_text(&self) -> Result<LedgerText, StoreError> {
-        read_text(self.root()).map(LedgerText)
+        backing::text(self).map(LedgerText)
     }
 }

@@ -112,7 +112,10 @@ fn environment(script: &Script, withheld: &[String]) -> Vec<(OsString, OsString)
     let added = |name: &OsString| script.environment.iter().any(|(other, _)| **other == **name);
     // Harness may be started by the agent of another harness, whose task is not the script's.
     let is_of_a_task = |name: &OsString| OF_A_TASK.iter().any(|other| name == other);
-    let is_withheld = |name: &OsString| withheld.iter().any(|other| name == other.as_str());
+    let is_withheld = |name: &OsString| {
+        withheld.iter().any(|other| name == other.as_str())
+            || name.to_str().is_some_and(crate::process::is_withheld)
+    };
     std::env::vars_os()
         .filter(|(name, _)| !is_of_a_task(name) && !added(name) && !is_withheld(name))
         .chain(script.environment.iter().map(|(name, value)| (name.into(), value.into())))

@@ -38,4 +38,8 @@ impl Observer for Changes {
     fn relayed(&self, transaction: &Transaction<'_>) {
         self.committed(transaction);
     }
+
+    fn changed_elsewhere(&self) {
+        self.notify();
+    }
 }

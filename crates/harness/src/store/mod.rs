@@ -207,6 +207,13 @@ pub enum StoreError {
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The database may not be used, or it is not known how.
+    #[cfg(feature = "postgres")]
+    #[error("{why}")]
+    Unusable {
+        /// The reason, and what a person can do about it.
+        why: String,
+    },
     /// The database failed, or was not reached.
     #[cfg(feature = "postgres")]
     #[error(transparent)]

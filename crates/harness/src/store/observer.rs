@@ -22,6 +22,9 @@ pub trait Observer: Send + Sync {
     /// reports it to its own observers, so only what waits for a change needs to know.
     fn relayed(&self, _transaction: &Transaction<'_>) {}
 
+    /// Another machine changed the ledger in a database. Only what waits for a change needs to know.
+    fn changed_elsewhere(&self) {}
+
     /// Something happened in a run.
     fn event(&self, _envelope: &Envelope) {}
 
@@ -90,6 +93,10 @@ impl Observer for Observers {
 
     fn relayed(&self, transaction: &Transaction<'_>) {
         self.0.iter().for_each(|observer| observer.relayed(transaction));
+    }
+
+    fn changed_elsewhere(&self) {
+        self.0.iter().for_each(|observer| observer.changed_elsewhere());
     }
 
     fn event(&self, envelope: &Envelope) {

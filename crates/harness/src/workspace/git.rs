@@ -430,7 +430,8 @@ const PIPE_BYTES: usize = 4096;
 pub(super) fn without_git_variables(command: &mut Command) {
     for (variable, value) in std::env::vars_os() {
         let git = variable.to_string_lossy().starts_with("GIT_");
-        if git && !KEPT.iter().any(|kept| variable == *kept) {
+        let withheld = variable.to_str().is_some_and(crate::process::is_withheld);
+        if withheld || git && !KEPT.iter().any(|kept| variable == *kept) {
             command.env_remove(variable);
         } else if variable == "GIT_COMMITTER_NAME" {
             let name = value.to_string_lossy();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use harness::{
-    ClientOptions, Project,
+    ClientOptions,
     agent::acp_wire::{self as wire, Message},
 };
 use serde_json::{Value, json};
@@ -319,7 +319,7 @@ impl Server {
     fn show_plan(&self, id: &str) -> io::Result<()> {
         let Some(session) = self.sessions.get(id) else { return Ok(()) };
         let Ok(root) = StateRoot::discover(&self.env, &session.folder) else { return Ok(()) };
-        let ledger = Project::open(root.path()).ok().and_then(|project| project.snapshot().ok());
+        let ledger = root.snapshot().ok();
         match ledger.filter(|ledger| !ledger.is_empty()) {
             Some(ledger) => update(id, updates::plan(&ledger)),
             None => Ok(()),

@@ -10,7 +10,6 @@ use harness::{
     client::{ANSWER_WITHIN, Launch},
     host::wait_until_gone,
     protocol::{Answer, Pong, Request},
-    store::RunStore,
 };
 use harness_core::role::Operation;
 
@@ -106,7 +105,7 @@ fn start(invocation: &mut Invocation, options: Vec<OsString>) -> Result<ExitCode
 
 /// Returns whether that process drives a run of this root.
 fn is_run(root: &StateRoot, pid: u32) -> bool {
-    let live = RunStore::look(root.path()).ok().flatten().and_then(|runs| runs.live().ok());
+    let live = root.look_at_runs().ok().flatten().and_then(|runs| runs.live().ok());
     let mut leases = live.unwrap_or_default().into_iter().filter_map(|run| run.lease);
     leases.any(|lease| lease.owner.pid == pid)
 }

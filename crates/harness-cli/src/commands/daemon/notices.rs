@@ -2,17 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness::{
-    Envelope, Event, Hub, Observer, Transaction,
-    notify::Notifier,
-    process::Redactor,
-    store::{RunStore, Runs as _},
-};
+use harness::{Envelope, Event, Hub, Observer, Transaction, notify::Notifier, process::Redactor};
 use harness_core::{Fact, notify::Delivery};
 
 use crate::{
     config::{self, Notify, Overrides},
     environment::Environment,
+    failure::Failure,
     notification::{self, END_WITHIN, Watched},
     paint::warn,
     root::StateRoot,
@@ -45,7 +41,7 @@ impl Notices {
 
     /// Returns whether an earlier process left messages.
     fn has_waiting(&self) -> bool {
-        let store = RunStore::look(self.root.path()).ok().flatten();
+        let store = self.root.look_at_runs().ok().flatten();
         let rows = store.and_then(|store| store.outbox().ok()).unwrap_or_default();
         rows.iter().any(|row| row.delivery == Delivery::Waiting)
     }
@@ -68,10 +64,12 @@ impl Notices {
         {
             return None;
         }
-        let started = RunStore::open(self.root.path()).map_err(Into::into).and_then(|runs| {
+        let opened = self.root.project().map_err(Failure::from);
+        let opened = opened.and_then(|project| Ok(project.runs()?));
+        let started = opened.and_then(|runs| {
             let watched = Watched {
                 root: &self.root,
-                runs: Arc::new(runs),
+                runs,
                 hub: self.hub.clone(),
                 secrets: self.secrets.clone(),
                 warn: Arc::new(warn),

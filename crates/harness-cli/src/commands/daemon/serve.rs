@@ -9,7 +9,7 @@ use std::{
 };
 
 use harness::{
-    Hub, Observers, Project, Transaction,
+    Hub, Observers, Transaction,
     clock::SystemClock,
     host::{
         Daemon, Ended, READY, Service, Surroundings,
@@ -68,10 +68,11 @@ pub(super) fn serve(
         &secrets,
         &hub,
     ));
-    let engine = Project::open(root.path())?
-        .with_state_home(invocation.state_home())
-        .with_secrets(secrets.clone())
-        .engine(Locking::Each(wait), hub, observers)?;
+    let engine = invocation.project(&root)?.with_secrets(secrets.clone()).engine(
+        Locking::Each(wait),
+        hub,
+        observers,
+    )?;
     let service = Service { lease_seconds: invocation.lease_seconds()?, adding: config.adding() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let idle = args.idle_seconds.map(Duration::from_secs);

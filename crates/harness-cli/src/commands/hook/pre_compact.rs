@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use harness::{
-    home::folder::Folder,
-    store::{RunStore, Runs as _},
-};
+use harness::home::folder::Folder;
 use harness_core::{
     Ledger, Task, handoff,
     log::escape,
@@ -102,7 +99,7 @@ fn part(text: &str) -> String {
 /// Returns the run of an agent that harness started.
 fn run(env: &Environment, project: &Project<'_>) -> Option<Run> {
     let id = RunId::parse(env.get("HARNESS_RUN_ID")?.to_str()?).ok()?;
-    RunStore::look(project.path()).ok()??.run(&id).ok()?
+    project.root().look_at_runs().ok()??.run(&id).ok()?
 }
 
 /// Returns the agent's notes for its next context. A link is not followed, because the agent did

@@ -2,7 +2,7 @@
 //! counts as absent for a reader, and is an error for a writer.
 
 use std::{
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -10,7 +10,7 @@ use harness::home::{Home, file_name, folder::Folder};
 use harness_core::{Ledger, log::escape};
 use sha2::{Digest, Sha256};
 
-use crate::root::StateRoot;
+use crate::{log_file, root::StateRoot};
 
 pub(super) const ACTIVE: &str = Home::MARKER;
 pub(super) const REFLECT: &str = Home::REFLECT;
@@ -35,6 +35,10 @@ pub(super) struct Marker {
 impl<'a> Project<'a> {
     pub(super) fn new(root: &'a StateRoot) -> Self {
         Self { root }
+    }
+
+    pub(super) fn root(&self) -> &StateRoot {
+        self.root
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -103,19 +107,9 @@ impl<'a> Project<'a> {
 
     /// Returns the last lines of the log. The first one may be incomplete.
     pub(super) fn log_tail(&self) -> Vec<String> {
-        let tail = || -> io::Result<Vec<u8>> {
-            let Some(mut log) = harness::store::open_log(self.root.path())? else {
-                return Ok(Vec::new());
-            };
-            let start = log.metadata()?.len().saturating_sub(TAIL_BYTES);
-            log.seek(SeekFrom::Start(start))?;
-            let mut bytes = Vec::new();
-            log.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
         // Without its log, the ledger still shows what is next.
-        let bytes = tail().unwrap_or_default();
-        String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+        let text = log_file::last_text(self.root, TAIL_BYTES).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
     }
 }
 

@@ -9,7 +9,6 @@ mod service;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::store::receipt;
 use harness_core::{
     Receipt, Task, TaskId,
     import::ImportKind,
@@ -110,6 +109,6 @@ pub(crate) fn sync(
 /// Returns the receipt that shows that the check of a completed task passed.
 fn proof(root: &StateRoot, task: &Task) -> Result<Option<Receipt>> {
     let Some(epoch) = task.epoch else { return Ok(None) };
-    let found = receipt(root.path(), &task.id, epoch)?;
+    let found = root.receipt(&task.id, epoch)?;
     Ok(found.filter(|receipt| receipt.check.as_ref().is_some_and(|check| check.exit_code == 0)))
 }

@@ -23,7 +23,7 @@ use crate::{
 pub(super) fn run(invocation: &mut Invocation, args: &Args, here: &Path) -> Result<ExitCode> {
     let env = &invocation.env;
     let root = StateRoot::discover(env, here).or_else(|_| StateRoot::for_init(env, here))?;
-    let restored = match invocation.store(&root)?.bring_back(SystemClock.now()) {
+    let restored = match invocation.file_store(&root)?.bring_back(SystemClock.now()) {
         Err(StoreError::NoLedger { .. }) => {
             let place = root.path().display();
             let nothing = format!("there is nothing to restore in {place}: no backup, no journal");
@@ -85,7 +85,7 @@ fn name(from: Source) -> &'static str {
 
 /// Refuses if the ledger can be restored or is broken, because a new one would replace it.
 pub(super) fn refuse_to_lose(invocation: &Invocation, root: &StateRoot) -> Result<()> {
-    invocation.store(root)?.lost()?;
+    invocation.file_store(root)?.lost()?;
     match root.snapshot() {
         Err(StoreError::Format(why @ FormatError::Corrupt(_))) => {
             Err(both_ways(crate::failure::Failure::config(why.to_string())))
@@ -100,7 +100,7 @@ pub(super) fn start_over(
     root: &StateRoot,
     done: &mut Vec<String>,
 ) -> Result<Created> {
-    let fresh = invocation.store(root)?.start_over(SystemClock.now())?;
+    let fresh = invocation.file_store(root)?.start_over(SystemClock.now())?;
     fresh.warnings.iter().for_each(|warning| warn(warning));
     done.extend(fresh.archived.iter().map(|path| format!("archived {path}")));
     Ok(Created::New)

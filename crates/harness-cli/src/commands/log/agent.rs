@@ -2,10 +2,7 @@
 
 use std::collections::VecDeque;
 
-use harness::{
-    home::Home,
-    store::{RunStore, Runs as _},
-};
+use harness::home::Home;
 use harness_core::Run;
 
 use super::Args;
@@ -51,7 +48,7 @@ fn whose(root: &StateRoot, folder: &TranscriptFolder, id: &str) -> Result<Whose>
     if !folder.names(&task)?.is_empty() {
         return Ok(task);
     }
-    let store = RunStore::look(root.path())?;
+    let store = root.look_at_runs()?;
     let runs = store.map(|store| store.runs()).transpose()?.unwrap_or_default();
     let wanted = id.to_ascii_lowercase();
     let found: Vec<&Run> = runs.iter().filter(|run| run.id.as_str().starts_with(&wanted)).collect();

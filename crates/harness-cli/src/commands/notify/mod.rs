@@ -6,7 +6,6 @@ use harness::{
     Hub,
     clock::{Clock as _, SystemClock},
     notify::{Courier, Recipient},
-    store::{RunStore, Runs as _},
 };
 use harness_core::{
     notify::{Delivery, Happening, Notice, Outgoing},
@@ -151,7 +150,7 @@ fn test(invocation: &mut Invocation, chosen: &Chosen, json: bool) -> Result<Exit
 
 fn list(invocation: &mut Invocation, json: bool) -> Result<ExitCode> {
     let root = invocation.root()?;
-    let store = RunStore::look(root.path())?;
+    let store = root.look_at_runs()?;
     let rows = store.map(|store| store.outbox()).transpose()?.unwrap_or_default();
     if json {
         let messages: Vec<_> = rows.iter().map(document).collect();
@@ -188,7 +187,7 @@ fn send(invocation: &mut Invocation) -> Result<ExitCode> {
     let config = trusted(invocation, &root)?;
     let watched = Watched {
         root: &root,
-        runs: Arc::new(RunStore::open(root.path())?),
+        runs: root.project()?.runs()?,
         hub: Hub::new("notify"),
         secrets: invocation.secrets(&root),
         warn: Arc::new(warn),

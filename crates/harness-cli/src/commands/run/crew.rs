@@ -15,6 +15,7 @@ use harness::{
     },
     flows::SharedWork,
     home::Home,
+    project::Backing,
     store::{Changes, Presence, RegisteredWorker, Registration, Registry, WorkerRecord},
     workspace::{CleanupMode, CleanupTerms, GitRepository, shared::LandStyle},
 };
@@ -66,9 +67,10 @@ impl Footing {
         config: &Config,
         ledger: &Ledger,
         manner: &Manner,
+        backing: &Backing,
     ) -> Result<Self> {
-        // What lands on a remote is made in a tree of its own.
-        let apart = args.worktree || config.fleet.remote.is_some();
+        // What lands on a remote is made in a tree of its own, and nobody has a database for themselves.
+        let apart = args.worktree || config.fleet.remote.is_some() || !backing.is_files();
         let concurrent = is_concurrent(ledger);
         let (size, naming, when_idle) = match (manner, args.workers) {
             (Manner::Work(joining), _) => (1, Naming::Plain, joining.when_idle),

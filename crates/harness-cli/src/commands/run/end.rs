@@ -6,7 +6,6 @@ use std::{sync::Arc, time::Instant};
 use harness::{
     core::{Iteration, Ledger, Run, Stop, machine::session::Alerts, run::StopReason},
     flows::ClosedGate,
-    store::{RunStore, Runs as _},
 };
 
 use super::{
@@ -127,7 +126,7 @@ impl RunEnd<'_> {
 
 /// Returns the contexts of an objective. An unreadable database is reported elsewhere.
 fn iterations(root: &StateRoot, run: &Run) -> Vec<Iteration> {
-    let store = RunStore::look(root.path()).ok().flatten();
+    let store = root.look_at_runs().ok().flatten();
     store.and_then(|store| store.iterations(&run.id).ok()).unwrap_or_default()
 }
 

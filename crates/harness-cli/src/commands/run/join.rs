@@ -1,6 +1,6 @@
 //! The run that one more worker joins.
 
-use harness::{Project, core::Run};
+use harness::core::Run;
 
 use super::{Args, Joining, resume::chosen_by};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 /// Returns the run in progress that the worker joins; `None` if it is a run of its own. The agent of
 /// that run is used, unless the arguments choose one.
 pub(super) fn joined(root: &StateRoot, joining: &Joining, args: &mut Args) -> Result<Option<Run>> {
-    let mut driven = Project::open(root.path())?.driven_runs()?;
+    let mut driven = root.project()?.driven_runs()?;
     let run = match (&joining.run, driven.len()) {
         (Some(name), _) => run_of_name(&driven, name)?.clone(),
         (None, 0) => return Ok(None),

@@ -104,7 +104,7 @@ pub(crate) fn run_as(
     };
     let config = configured(invocation, &root, &mut args)?;
     let ledger = workable(invocation, &root, &args)?;
-    let footing = Footing::of(&args, &config, &ledger, manner)?;
+    let footing = Footing::of(&args, &config, &ledger, manner, root.backing())?;
     scope::refuse_tasks_as_objective(&ledger, args.objective.as_deref())?;
     let scope = scope::of_tasks(&ledger, &args.task)?;
     if args.dry_run {

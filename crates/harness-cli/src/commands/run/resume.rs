@@ -1,11 +1,10 @@
 //! The run that `--resume` continues: which one it is, and its description.
 
 use harness::{
-    Project,
     clock::{Clock as _, SystemClock},
     core::{Run, RunId},
     process::Redactor,
-    store::{RunStore, Runs as _, is_gone},
+    store::is_gone,
 };
 
 use super::{super::runs::run_of_name, Args, agent, money};
@@ -41,7 +40,7 @@ pub(super) fn stored(
         return Ok(None);
     }
     let id = args.run_id.as_deref().map(|name| named_run(root, name)).transpose()?;
-    let stored = Project::open(root.path())?.resumable(id.as_ref())?;
+    let stored = root.project()?.resumable(id.as_ref())?;
     money::refuse_spent(&stored, args)?;
     if !args.detached {
         if id.is_none() {
@@ -59,8 +58,8 @@ pub(super) fn stored(
 /// Names a run that is newer than the one that `--resume` found, which has succeeded then. A person
 /// is asked whether the older one is meant.
 fn agree_to_older(root: &StateRoot, args: &Args, found: &Run) -> Result<()> {
-    let store = RunStore::look(root.path())?;
-    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    let store = root.look_at_runs()?;
+    let runs = store.map(|store| store.runs()).transpose()?.unwrap_or_default();
     let Some(newer) = newer(&runs, found) else { return Ok(()) };
     warn(&format!("this is not the newest run: {} needs no resume", described(newer)));
     if args.json || args.detach || Audience::of_this_process() == Audience::Nobody {
@@ -75,8 +74,8 @@ fn agree_to_older(root: &StateRoot, args: &Args, found: &Run) -> Result<()> {
 }
 
 fn named_run(root: &StateRoot, name: &str) -> Result<RunId> {
-    let store = RunStore::look(root.path())?;
-    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    let store = root.look_at_runs()?;
+    let runs = store.map(|store| store.runs()).transpose()?.unwrap_or_default();
     Ok(run_of_name(&runs, name)?.id.clone())
 }
 

@@ -113,7 +113,8 @@ pub(super) enum Dirty {
 impl Session<'_> {
     /// Runs.
     pub(super) fn run(self, root: &StateRoot, agents: Agents, start: RunStart) -> Result<Ran> {
-        let project = Project::open(root.path())?
+        let project = root
+            .project()?
             .with_state_home(self.state_home.clone())
             .with_secrets(self.secrets.clone());
         let acquired = match self.footing {
@@ -197,7 +198,7 @@ impl Session<'_> {
         let engine = match &seat {
             None => project.engine_of(run, locking, hub, observers)?,
             Some(seat) => {
-                let files = project.file_store(locking)?.hosting();
+                let files = project.store(locking)?.hosting();
                 let (places, seat) = (self.places.clone(), seat.clone());
                 let store = HostStore::new(project.root(), places, files, seat);
                 project.engine_beside(run, store, hub, observers)?

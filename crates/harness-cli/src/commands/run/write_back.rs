@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use harness::{
-    Project,
     clock::{Clock as _, SystemClock},
     core::{Command, TaskId, command::Note},
     store::{Store as _, lock::Wait},
@@ -60,7 +59,7 @@ fn at_rest(
     config: &Config,
     footing: &Footing,
 ) -> Result<Synced> {
-    let project = Project::open(root.path())?.with_state_home(invocation.state_home());
+    let project = invocation.project(root)?;
     let held = project.hold_within(Wait::For(WAIT));
     let _held = held.map_err(|why| {
         let text = format!("{why}; `harness import --sync` catches up");

@@ -6,9 +6,9 @@ mod list;
 mod outcome;
 mod show;
 
-use std::{io::Write as _, path::PathBuf};
+use std::{io::Write as _, path::PathBuf, sync::Arc};
 
-use harness::store::{RunStore, Runs as _, is_gone};
+use harness::store::{Runs, is_gone};
 use harness_core::{
     agent::Usage,
     run::{Iteration, Run, RunStatus},
@@ -70,8 +70,8 @@ enum Command {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    let store = RunStore::look(root.path())?;
-    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    let store = root.look_at_runs()?;
+    let runs = store.as_ref().map(|store| store.runs()).transpose()?.unwrap_or_default();
     if runs.is_empty() {
         // If this fails, nothing is left to receive a message.
         _ = writeln!(std::io::stderr(), "there are no runs yet");
@@ -89,7 +89,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 
 /// All rows of `runs`, newest first, and the store of the iterations.
 struct Record {
-    store: Option<RunStore>,
+    store: Option<Arc<dyn Runs>>,
     runs: Vec<Run>,
     outcomes: Outcomes,
     root: PathBuf,

@@ -18,7 +18,7 @@ const SEARCHED: usize = 20_000;
 pub(super) fn page(reader: &Reader, showing: &Showing) -> Result<Sought<Inner>> {
     let words = showing.choice.q.trim().to_lowercase();
     let searched = if words.is_empty() { LINES } else { SEARCHED };
-    let lines = log_file::last_lines(reader.root().path(), searched)?;
+    let lines = log_file::last_lines(reader.root(), searched)?;
     let found: Vec<&String> =
         lines.iter().filter(|line| line.to_lowercase().contains(&words)).collect();
     let shown = &found[found.len().saturating_sub(LINES)..];

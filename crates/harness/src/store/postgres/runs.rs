@@ -342,6 +342,14 @@ impl Runs for PostgresRuns {
         self.runs_where("status IN ('queued', 'running', 'waiting_for_human')")
     }
 
+    fn recent(&self) -> Result<Vec<Run>, RunStoreError> {
+        PostgresRuns::recent(self)
+    }
+
+    fn of_task(&self, task: &TaskId) -> Result<Vec<Run>, RunStoreError> {
+        PostgresRuns::of_task(self, task)
+    }
+
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
         let raised = |run: &Run| storable_usage(run.usage.at_least(usage));
         if self.run(id)?.is_none_or(|run| raised(&run) == run.usage) {

@@ -84,6 +84,22 @@ pub trait Runs: Send + Sync {
         Ok(runs)
     }
 
+    /// Returns the runs that are not over, and the newest run that is no attempt of another one; newest
+    /// first.
+    fn recent(&self) -> Result<Vec<Run>, RunStoreError> {
+        let mut runs = self.runs()?;
+        let newest = runs.iter().find(|run| run.parent.is_none()).map(|run| run.id.clone());
+        runs.retain(|run| !run.status.is_over() || Some(&run.id) == newest.as_ref());
+        Ok(runs)
+    }
+
+    /// Returns the attempts at a task, newest first.
+    fn of_task(&self, task: &TaskId) -> Result<Vec<Run>, RunStoreError> {
+        let mut runs = self.runs()?;
+        runs.retain(|run| run.task.as_ref() == Some(task));
+        Ok(runs)
+    }
+
     /// Raises the usage of a run to at least this value.
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError>;
 
@@ -198,6 +214,17 @@ pub enum RunStoreError {
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Database(Box<super::postgres::DatabaseError>),
+}
+
+#[cfg(feature = "postgres")]
+impl RunStoreError {
+    /// Returns the error of a record that is kept with its ledger.
+    pub(crate) fn of_store(error: super::StoreError) -> Self {
+        match error {
+            super::StoreError::Database(error) => Self::Database(error),
+            error => Self::File(io::Error::other(error.to_string())),
+        }
+    }
 }
 
 #[cfg(feature = "postgres")]

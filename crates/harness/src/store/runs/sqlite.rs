@@ -340,6 +340,14 @@ impl Runs for RunStore {
         RunStore::live(self)
     }
 
+    fn recent(&self) -> Result<Vec<Run>, RunStoreError> {
+        RunStore::recent(self)
+    }
+
+    fn of_task(&self, task: &TaskId) -> Result<Vec<Run>, RunStoreError> {
+        RunStore::of_task(self, task)
+    }
+
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
         // Usage is hardly ever lost, and a look costs less than a transaction.
         let found = self.read(|rows| row::find_run(rows, id))?;
