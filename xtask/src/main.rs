@@ -34,6 +34,8 @@ usage: cargo xtask <command>
   test --packages  the packages of npm, Debian and Cargo: made, installed in scratch folders, and run
   package npm BINARY PLATFORM FOLDER | extras
                    the packages of npm around a binary; manual pages and completions for packages
+  test --soak      three hosts with eight workers each over one PostgreSQL and one remote, while they are
+                   killed, cut off and their server crashes, until 300 tasks have landed
   test --browser   the pages of `harness web`, in Debian's Chromium, which it installs
   tidy             rules of the house that no compiler checks
   sim [--seeds N] [--seed S]
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["test", "--real-agents"] => real_agents::test(),
         ["test", "--packages"] => packages::test(),
         ["package", rest @ ..] => packages::package(rest),
+        ["test", "--soak"] => test::soak(),
         ["test", "--browser"] => browser::test(),
         ["tidy"] => tidy::tidy(),
         ["sim", rest @ ..] => sim::sim(rest),

@@ -29,3 +29,12 @@ pub(crate) fn test() -> Done {
     postgres::report(server.as_ref());
     tested
 }
+
+/// Runs the test of a fleet whose parts fail, in its whole size.
+pub(crate) fn soak() -> Done {
+    let server = postgres::Server::start().ok_or("there is no PostgreSQL on this machine")?;
+    let mut test = cargo();
+    test.args(["test", "--package", "harness-supervisor-cli", "--test", "fleet", "--"]);
+    test.args(["--nocapture", "every_task_lands_once"]).env("HARNESS_SOAK", "full");
+    run(server.name_to(&mut test))
+}

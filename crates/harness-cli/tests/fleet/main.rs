@@ -8,6 +8,7 @@ mod environment;
 
 mod refused;
 mod secrets;
+mod soak;
 mod stage;
 mod together;
 mod transfer;
@@ -20,7 +21,7 @@ type Test = fn(&TestServer);
 fn main() {
     let arguments = Arguments::from_args();
     let server = TestServer::named();
-    let all = [refused::TESTS, secrets::TESTS, together::TESTS, transfer::TESTS];
+    let all = [refused::TESTS, secrets::TESTS, soak::TESTS, together::TESTS, transfer::TESTS];
     let all: Vec<(&str, Test)> = all.concat();
     if server.is_none() && !arguments.list {
         eprintln!("NOT RUN: {} tests need PostgreSQL, and {VARIABLE} names no server", all.len());
