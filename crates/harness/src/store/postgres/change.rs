@@ -56,11 +56,11 @@ pub struct WrittenChange {
 pub struct WrittenTasks {
     /// The ids, in the order of the tasks.
     pub ids: Vec<String>,
-    titles: Vec<String>,
-    statuses: Vec<String>,
-    attempts: Vec<i32>,
-    epochs: Vec<Option<i64>>,
-    workers: Vec<Option<String>>,
+    pub(super) titles: Vec<String>,
+    pub(super) statuses: Vec<String>,
+    pub(super) attempts: Vec<i32>,
+    pub(super) epochs: Vec<Option<i64>>,
+    pub(super) workers: Vec<Option<String>>,
     /// The texts.
     pub entries: Vec<String>,
 }
@@ -117,6 +117,11 @@ impl WrittenChange {
 
     /// Returns the statements in their order, without the commit.
     pub(super) fn steps<'a>(&'a self, ledger: &'a i64) -> Vec<Step<'a>> {
+        if self.dropped.is_empty() {
+            let mut steps = vec![self.together(ledger)];
+            steps.extend(receipts(ledger, &self.receipts));
+            return steps;
+        }
         let mut steps = vec![
             Step::With(
                 "INSERT INTO harness.change (ledger, version, previous, hash, at, entry) \

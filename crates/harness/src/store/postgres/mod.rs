@@ -36,6 +36,7 @@ mod seed;
 mod statements;
 mod store;
 mod tls;
+mod together;
 mod wire;
 
 pub use access::{DatabaseAccess, Durability};

@@ -11,7 +11,7 @@ use harness_core::{
     format::State,
     task::RenewedLease,
 };
-use uuid::Uuid;
+pub use uuid::Uuid;
 
 use super::{DatabaseAccess, DatabaseError};
 pub use super::{

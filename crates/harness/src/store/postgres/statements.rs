@@ -39,6 +39,13 @@ const CHANGES: &str = "SELECT version, previous, hash, entry FROM harness.change
 /// Reads the renewals after a beat.
 const LEASES: &str = "SELECT task, epoch, floor(extract(epoch FROM expires_at))::bigint \
      FROM harness.lease WHERE ledger = $1 AND beat > $2";
+/// Reads the time, the changes after a version, and the renewals after a beat, with one answer.
+const NEWS: &str = "SELECT 0, floor(extract(epoch FROM clock_timestamp()))::bigint, NULL::text, \
+     NULL::text, NULL::text, 0::bigint UNION ALL \
+     (SELECT 1, version, previous, hash, entry, 0 FROM harness.change \
+     WHERE ledger = $1 AND version > $2 ORDER BY version LIMIT 500) UNION ALL \
+     SELECT 2, epoch, task, NULL, NULL, floor(extract(epoch FROM expires_at))::bigint \
+     FROM harness.lease WHERE ledger = $1 AND beat > $3";
 /// Reads the hash of one change.
 const HASH_AT: &str = "SELECT hash FROM harness.change WHERE ledger = $1 AND version = $2";
 const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint";
@@ -85,37 +92,69 @@ impl PostgresRows {
         let (version, beat) =
             since.known.map_or((-1, -1), |(version, beat)| (column(version), beat));
         let remembered = since.remembered.map_or(-1, column);
-        let by = |number| vec![(&ledger as _, Type::INT8), (number as _, Type::INT8)];
-        let mut steps = vec![
-            Step::Plain(begin),
-            Step::With(&order, vec![(&ledger, Type::INT8)]),
-            Step::With(CLOCK, Vec::new()),
-            Step::With(LEASES, by(&beat)),
-        ];
+        let of = || (&ledger as _, Type::INT8);
+        let mut steps = vec![Step::Plain(begin), Step::With(&order, vec![of()])];
         match since.known {
-            Some(_) => steps.push(Step::With(CHANGES, by(&version))),
-            None => {
-                steps.push(Step::With(TASKS, vec![(&ledger, Type::INT8)]));
-                steps.push(Step::With(HASH_AT, by(&remembered)));
+            Some(_) => {
+                let by = vec![of(), (&version as _, Type::INT8), (&beat as _, Type::INT8)];
+                steps.push(Step::With(NEWS, by));
             }
+            None => steps.extend([
+                Step::With(CLOCK, Vec::new()),
+                Step::With(LEASES, vec![of(), (&beat as _, Type::INT8)]),
+                Step::With(TASKS, vec![of()]),
+                Step::With(HASH_AT, vec![of(), (&remembered as _, Type::INT8)]),
+            ]),
         }
-        let mut found = self.link.each(steps.iter().chain(end))?;
+        let found = self.link.each(steps.iter().chain(end))?;
         let Some(row) = found[1].first() else { return Ok(None) };
         let order = read_order(row)?;
-        let now = found[2].first().map(|row| get(row, 0)).transpose()?.unwrap_or_default();
-        let leases = found[3].iter().map(lease).collect::<Result<_, _>>()?;
-        let rows = std::mem::take(&mut found[4]);
-        let (mut changes, mut tasks, mut at) = (Vec::new(), Vec::new(), None);
-        if since.known.is_some() {
-            changes = rows.iter().map(change).collect::<Result<_, _>>()?;
-        } else {
-            tasks = rows.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?;
-            let hash: Option<String> = found[5].first().map(|row| get(row, 0)).transpose()?;
-            at = hash.and_then(|hash| ChangeHash::parse(&hash));
+        match since.known {
+            Some(_) => news(order, &found[2]).map(Some),
+            None => all(order, &found[2..6]).map(Some),
         }
-        let whole = LedgerWhole { tasks, leases };
-        Ok(Some(LedgerMoment { order, changes, whole, now, at }))
     }
+}
+
+/// Reads the rows of [`NEWS`].
+fn news(order: LedgerOrder, rows: &[Row]) -> Result<LedgerMoment, Trouble> {
+    let (changes, whole) = (Vec::new(), LedgerWhole::default());
+    let mut moment = LedgerMoment { order, changes, whole, now: 0, at: None };
+    for row in rows {
+        let hash = |at| -> Result<Option<ChangeHash>, Trouble> {
+            Ok(get::<Option<String>>(row, at)?.and_then(|hash| ChangeHash::parse(&hash)))
+        };
+        match get::<i32>(row, 0)? {
+            0 => moment.now = get(row, 1)?,
+            1 => {
+                let (version, previous, hash) = (count(row, 1)?, hash(2)?, hash(3)?);
+                let entry = get(row, 4)?;
+                moment.changes.push(ChangeRow { version, previous, hash, entry });
+            }
+            _ => {
+                let (task, epoch): (String, i64) = (get(row, 2)?, get(row, 1)?);
+                moment.whole.leases.push(lease(&task, epoch, get(row, 5)?)?);
+            }
+        }
+    }
+    moment.changes.sort_by_key(|change| change.version);
+    Ok(moment)
+}
+
+/// Reads the time, all renewals, all tasks, and the hash of the remembered version.
+fn all(order: LedgerOrder, found: &[Vec<Row>]) -> Result<LedgerMoment, Trouble> {
+    let now = found[0].first().map(|row| get(row, 0)).transpose()?.unwrap_or_default();
+    let whole = read_whole(&found[2], &found[1])?;
+    let hash: Option<String> = found[3].first().map(|row| get(row, 0)).transpose()?;
+    let at = hash.and_then(|hash| ChangeHash::parse(&hash));
+    Ok(LedgerMoment { order, changes: Vec::new(), whole, now, at })
+}
+
+fn read_whole(tasks: &[Row], leases: &[Row]) -> Result<LedgerWhole, Trouble> {
+    let tasks = tasks.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?;
+    let leases =
+        leases.iter().map(|row| lease(&get::<String>(row, 0)?, get(row, 1)?, get(row, 2)?));
+    Ok(LedgerWhole { tasks, leases: leases.collect::<Result<_, _>>()? })
 }
 
 impl LedgerRows for PostgresRows {
@@ -157,9 +196,7 @@ impl LedgerRows for PostgresRows {
             Step::With(TASKS, vec![(&ledger, Type::INT8)]),
             Step::With(LEASES, vec![(&ledger, Type::INT8), (&-1_i64, Type::INT8)]),
         ])?;
-        let tasks = rows[0].iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?;
-        let leases = rows[1].iter().map(lease).collect::<Result<_, _>>()?;
-        Ok(LedgerWhole { tasks, leases })
+        read_whole(&rows[0], &rows[1])
     }
 
     fn leave(&mut self) -> Result<(), Trouble> {
@@ -275,9 +312,8 @@ fn change(row: &Row) -> Result<ChangeRow, Trouble> {
     Ok(ChangeRow { version: count(row, 0)?, previous, hash, entry: get(row, 3)? })
 }
 
-fn lease(row: &Row) -> Result<RenewedLease, Trouble> {
-    let task: String = get(row, 0)?;
-    let task = TaskId::parse(&task).map_err(|why| damaged(&why.to_string()))?;
-    let expires_at = Timestamp::from_seconds(get(row, 2)?);
-    Ok(RenewedLease { task, epoch: Epoch(count(row, 1)?), expires_at })
+fn lease(task: &str, epoch: i64, ends: i64) -> Result<RenewedLease, Trouble> {
+    let task = TaskId::parse(task).map_err(|why| damaged(&why.to_string()))?;
+    let epoch = Epoch(u64::try_from(epoch).unwrap_or_default());
+    Ok(RenewedLease { task, epoch, expires_at: Timestamp::from_seconds(ends) })
 }

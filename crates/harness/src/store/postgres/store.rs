@@ -97,6 +97,12 @@ impl<R: LedgerRows> FleetStore<R> {
         self
     }
 
+    /// Returns the connection.
+    #[doc(hidden)]
+    pub fn rows_mut(&mut self) -> &mut R {
+        &mut self.rows
+    }
+
     /// Returns the last version that this host remembers.
     #[doc(hidden)]
     pub fn last_seen(&self) -> Option<Remembered> {
@@ -159,7 +165,10 @@ impl<R: LedgerRows> FleetStore<R> {
                 None => self.attempt(operation, now, commands, &mut sent),
             };
             let why = match tried {
-                Ok(applied) => return Ok(applied),
+                Ok(applied) => {
+                    self.warnings.clear();
+                    return Ok(applied);
+                }
                 Err(Unanswered::Again) => continue,
                 Err(Unanswered::Said(error)) => {
                     // A transaction may still be open.
@@ -236,8 +245,8 @@ impl<R: LedgerRows> FleetStore<R> {
             Time::Database => Timestamp::from_seconds(database_now.max(known.at)),
             Time::Caller => now,
         };
-        let applied =
-            Applied { warnings: std::mem::take(&mut self.warnings), ..Applied::default() };
+        // They are given out with the answer, which this attempt may not lead to.
+        let applied = Applied { warnings: self.warnings.clone(), ..Applied::default() };
         if let Err(error) = writable(&known.ledger) {
             self.rows.leave()?;
             self.known = Some(known);
