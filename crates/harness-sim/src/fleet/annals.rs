@@ -151,7 +151,8 @@ impl Annals {
         Ok(())
     }
 
-    /// No epoch is given out twice. One that a takeover has lost may be, until its host is back.
+    /// No epoch is given out twice. One that a takeover has lost may be, until its host is back; the
+    /// answer to a repeated claim may come later.
     fn epochs_are_new(
         &mut self,
         worker: String,
@@ -162,7 +163,8 @@ impl Annals {
         if let Some((other, before, of)) = self.epochs.get(&epoch) {
             let same = *other == task && *before == worker;
             let of = &self.stamps[*of];
-            let unseen = of.forgotten && !self.back.contains(&of.host);
+            let early = claimed.is_retry || !self.back.contains(&of.host);
+            let unseen = of.forgotten && early;
             if !same && !unseen {
                 let what = format!("{epoch}: {task} of {worker}, and {other} of {before}");
                 return violated("epochs_are_new", what);

@@ -75,7 +75,7 @@ impl Host {
             *number += 1;
             let command = match &self.held[worker] {
                 Some(held) => self.go_on(worker, held, random, *number),
-                None if random.percent(65) => self.claim(worker),
+                None if random.percent(78) => self.claim(worker),
                 None => add(&format!("task {number}")),
             };
             Sent { worker, command }
@@ -106,10 +106,10 @@ impl Host {
         let (task, epoch) = (task.clone(), Some(*epoch));
         let holder = Holder { task, worker: self.worker(worker), epoch };
         match random.below(100) {
-            0..45 => {
+            0..55 => {
                 Command::Renew(Renew { holder, lease_seconds: LEASE, client_lease_seconds: LEASE })
             }
-            45..80 => Command::Complete(Complete {
+            55..85 => Command::Complete(Complete {
                 holder,
                 authority: Authority::Holder,
                 proof: Proof::Word,

@@ -195,7 +195,7 @@ impl LedgerRows for SimRows {
         let (gives_up, company) = {
             let mut server = self.database.server();
             server.suffer();
-            (server.random.percent(8), server.troubled && server.random.percent(30))
+            (server.random.percent(8), server.troubled && server.random.percent(15))
         };
         if company {
             self.intrude();

@@ -48,7 +48,7 @@ fn a_host_that_trusts_its_own_clock() {
 
 #[test]
 fn a_seed_of_a_fleet_is_the_same_story_every_time() {
-    for seed in 1..=40 {
+    for seed in 1..=10 {
         let [first, second] = [(); 2].map(|()| tell_fleet(seed).2);
         let differ = first.lines().iter().zip(second.lines()).find(|(a, b)| a != b);
         assert_eq!(differ, None, "seed {seed}");
@@ -60,13 +60,13 @@ fn a_seed_of_a_fleet_is_the_same_story_every_time() {
 #[test]
 fn a_sound_fleet() {
     let mut all = Tally::default();
-    for seed in 1..=200 {
+    for seed in 1..=50 {
         match run_fleet(seed, FleetFlaw::None) {
             Ok(tally) => all.add(&tally),
             Err(failure) => panic!("seed {seed}: {:?}", failure.violation),
         }
     }
-    assert!(all.faults > 200 && all.power_losses > 200, "{all}");
-    assert!(all.kills > 200 && all.freezes > 100, "{all}");
-    assert!(all.completed > 1000 && all.lost_answers > 50, "{all}");
+    assert!(all.faults > 100 && all.power_losses > 100, "{all}");
+    assert!(all.kills > 100 && all.freezes > 50, "{all}");
+    assert!(all.completed > 300 && all.lost_answers > 20, "{all}");
 }

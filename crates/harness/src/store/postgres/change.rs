@@ -264,6 +264,9 @@ impl WrittenTasks {
     }
 }
 
+/// A second has more numbers for renewals than a server can commit.
+const BEATS_BITS: u32 = 20;
+
 /// Renewals that are ready to be written.
 pub struct WrittenLeases {
     /// The id of the batch.
@@ -282,7 +285,8 @@ pub struct WrittenLeases {
 
 impl WrittenLeases {
     pub(super) fn of(known: &mut Known, parts: Parts, renewed: Vec<RenewedLease>) -> Self {
-        known.beat += 1;
+        // Numbers that a takeover has lost are not given again, because time went on meanwhile.
+        known.beat = (known.beat + 1).max(parts.now << BEATS_BITS);
         let mut written = Self {
             operation: parts.operation,
             replies: parts.replies,

@@ -86,6 +86,10 @@ impl Known {
             Recall::TooOld => return Ok(Caught::Behind),
             Recall::Known => {}
         }
+        if order.beat < self.beat {
+            // Renewals were lost, and those in memory are not the ones that count.
+            return Ok(Caught::Behind);
+        }
         for ChangeRow { hash, entry, .. } in changes {
             if journal::is_snapshot(entry) {
                 return Ok(Caught::Behind);
