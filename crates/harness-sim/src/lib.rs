@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod crew;
 pub mod daemon;
 pub mod disk;
+pub mod fleet;
 pub mod git;
 mod history;
 pub mod model;

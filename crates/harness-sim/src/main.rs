@@ -1,9 +1,10 @@
-//! `harness-sim [--seeds N] [--first S] [--seed S] [--only crew]`
+//! `harness-sim [--seeds N] [--first S] [--seed S] [--only crew|fleet]`
 
 use std::{process::ExitCode, time::Instant};
 
 use harness_sim::{
     crew::CrewFlaw,
+    fleet::FleetFlaw,
     seeds::{self, Failure, Lived},
     story::Tally,
 };
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
         Ok(Asked { seed: Some(seed), worlds, .. }) => replay(seed, worlds),
         Ok(asked) => run(asked.first, asked.seeds, asked.worlds),
         Err(problem) => {
-            let usage = "harness-sim [--seeds N] [--first S] [--seed S] [--only crew]";
+            let usage = "harness-sim [--seeds N] [--first S] [--seed S] [--only crew|fleet]";
             eprintln!("{problem}\nusage: {usage}");
             ExitCode::from(2)
         }
@@ -37,6 +38,8 @@ enum Worlds {
     All,
     /// Several workers, the slowest of them.
     Crew,
+    /// Several hosts over one database, the quickest.
+    Fleet,
 }
 
 impl Worlds {
@@ -44,6 +47,7 @@ impl Worlds {
         match self {
             Self::All => seeds::run(seed),
             Self::Crew => seeds::run_crew(seed, CrewFlaw::None),
+            Self::Fleet => seeds::run_fleet(seed, FleetFlaw::None),
         }
     }
 
@@ -51,6 +55,7 @@ impl Worlds {
         match self {
             Self::All => seeds::tell(seed),
             Self::Crew => seeds::tell_crew(seed),
+            Self::Fleet => seeds::tell_fleet(seed),
         }
     }
 
@@ -58,6 +63,7 @@ impl Worlds {
         match self {
             Self::All => "",
             Self::Crew => " --only crew",
+            Self::Fleet => " --only fleet",
         }
     }
 }
@@ -71,7 +77,8 @@ impl Asked {
             if name == "--only" {
                 asked.worlds = match value.map(String::as_str) {
                     Some("crew") => Worlds::Crew,
-                    _ => return Err("--only wants crew".to_owned()),
+                    Some("fleet") => Worlds::Fleet,
+                    _ => return Err("--only wants crew or fleet".to_owned()),
                 };
                 continue;
             }

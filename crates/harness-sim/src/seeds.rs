@@ -7,6 +7,7 @@ use crate::{
     crew::{CrewFlaw, CrewWorld},
     daemon::{DaemonFault, DaemonWorld},
     disk::Quirk,
+    fleet::{FleetFlaw, FleetWorld},
     run::{Flaw, LiarWorld, ObjectiveWorld, RunWorld},
     story::{Story, Tally},
     world::{MakeStore, World, sound},
@@ -26,6 +27,7 @@ pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
     tally.add(&run_liars(seed, Flaw::None)?);
     tally.add(&run_daemon(seed, DaemonFault::None)?);
     tally.add(&run_crew(seed, CrewFlaw::None)?);
+    tally.add(&run_fleet(seed, FleetFlaw::None)?);
     Ok(tally)
 }
 
@@ -80,6 +82,26 @@ fn live_crew(seed: u64, flaw: CrewFlaw, story: Story) -> Lived {
     (result, tally, story)
 }
 
+/// Runs one seed of several hosts over one database.
+pub fn run_fleet(seed: u64, flaw: FleetFlaw) -> Result<Tally, Box<Failure>> {
+    twice(seed, |story| live_fleet(seed, flaw, story))
+}
+
+/// Runs one seed of several hosts, with its whole story.
+pub fn tell_fleet(seed: u64) -> Lived {
+    live_fleet(seed, FleetFlaw::None, Story::recorded())
+}
+
+fn live_fleet(seed: u64, flaw: FleetFlaw, story: Story) -> Lived {
+    let mut world = match FleetWorld::new(seed, flaw, story) {
+        Ok(world) => world,
+        Err(violation) => return (Err(violation), Tally::default(), Story::silent()),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
+    let (tally, story) = world.end();
+    (result, tally, story)
+}
+
 fn twice(seed: u64, live: impl Fn(Story) -> Lived) -> Result<Tally, Box<Failure>> {
     let (result, tally, _) = live(Story::silent());
     let Err(violation) = result else { return Ok(tally) };
@@ -110,7 +132,7 @@ pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally,
 /// Runs one seed with its whole story.
 pub fn tell(seed: u64) -> Lived {
     let (mut result, mut tally, mut story) = live(seed, Quirk::None, sound, Story::recorded());
-    for world in [tell_session, tell_objective, tell_liars, tell_daemon, tell_crew] {
+    for world in [tell_session, tell_objective, tell_liars, tell_daemon, tell_crew, tell_fleet] {
         if result.is_err() {
             break;
         }

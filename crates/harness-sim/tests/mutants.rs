@@ -3,6 +3,7 @@
 
 mod crew_flaws;
 mod daemon_faults;
+mod fleet_flaws;
 
 use harness::store::{Applied, Store, StoreError};
 use harness_core::{Command, Holder, Ledger, Timestamp, decide, task::Status};

@@ -8,16 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::TestServer;
-
-/// The authority that signed the certificate of the server, for `localhost`.
-pub fn authority() -> PathBuf {
-    fixture("ca.pem")
-}
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tls").join(name)
-}
+use super::{TestServer, tls};
 
 /// The programs of an installed PostgreSQL.
 #[derive(Debug, Clone)]
@@ -163,23 +154,24 @@ impl Cluster {
         let rules = "host all secured 127.0.0.1/32 scram-sha-256\nlocal all all trust\n\
                      host all all 127.0.0.1/32 trust\nhost replication all 127.0.0.1/32 trust\n";
         fs::write(self.data.join("pg_hba.conf"), rules)?;
-        for name in ["server.pem", "server.key"] {
-            let place = self.data.join(name);
-            fs::copy(fixture(name), &place)?;
-            if let Some(User { uid, gid }) = self.user {
-                chown(&place, Some(uid), Some(gid))?;
+        if tls::make(&self.data)? {
+            for name in tls::FILES {
+                let place = self.data.join(name);
+                if let Some(User { uid, gid }) = self.user {
+                    chown(&place, Some(uid), Some(gid))?;
+                }
+                fs::set_permissions(&place, fs::Permissions::from_mode(0o600))?;
             }
-            fs::set_permissions(&place, fs::Permissions::from_mode(0o600))?;
         }
         Ok(())
     }
 
     fn start(&self) -> io::Result<()> {
         let socket = self.socket.path().display();
+        let tls = if self.data.join(tls::AUTHORITY).exists() { tls::OPTIONS } else { "" };
         let options = format!(
-            "-p {} -k {socket} -c listen_addresses=127.0.0.1 -c max_connections=500 -c ssl=on \
-             -c ssl_cert_file=server.pem -c ssl_key_file=server.key -c wal_level=replica \
-             -c max_wal_senders=4 -c log_min_messages=fatal {}",
+            "-p {} -k {socket} -c listen_addresses=127.0.0.1 -c max_connections=500 {tls} \
+             -c wal_level=replica -c max_wal_senders=4 -c log_min_messages=fatal {}",
             self.port, self.options
         );
         let mut start = self.control();

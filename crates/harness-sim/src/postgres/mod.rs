@@ -6,8 +6,10 @@
 
 mod cluster;
 mod proxy;
+mod tls;
 
 use std::{
+    path::PathBuf,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -16,7 +18,7 @@ use harness::store::postgres::{Database, DatabaseAccess};
 use harness_core::database::{DatabaseUrl, LedgerName};
 use tokio_postgres::SimpleQueryMessage;
 
-pub use cluster::{Cluster, Programs, authority};
+pub use cluster::{Cluster, Programs};
 pub use proxy::{Cut, Proxy};
 
 /// The variable with the address of the server that `cargo xtask test` started.
@@ -42,6 +44,12 @@ impl TestServer {
 
     pub fn url(&self) -> &DatabaseUrl {
         &self.url
+    }
+
+    /// Returns the authority that signed the certificate of a private server; `None` if it has none.
+    pub fn authority(&self) -> Option<PathBuf> {
+        let folder = self.sql("SHOW data_directory").into_iter().flatten().flatten().next()?;
+        Some(PathBuf::from(folder).join(tls::AUTHORITY)).filter(|path| path.is_file())
     }
 
     /// Makes an empty database.

@@ -12,8 +12,11 @@ use std::{
 
 use harness_core::database::DatabaseUrl;
 
-/// The message of a commit, and the answer to it.
+/// The message of a commit.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
+/// A commit that is followed by a wait for the disk.
+const COMMIT_AND_WAIT: &[u8] = b"; COMMIT; ";
+/// The answer to a commit.
 const COMMITTED: &[u8] = b"C\0\0\0\x0bCOMMIT\0";
 /// The end of the answer to a message.
 const SYNC: u8 = b'S';
@@ -132,7 +135,7 @@ fn pass(state: &Arc<State>, client: &TcpStream) -> std::io::Result<()> {
         let sent = &buffer[..count];
         let statements = sent.windows(5).filter(|w| *w == [SYNC, 0, 0, 0, 4]).count();
         state.statements.fetch_add(statements as u64, Ordering::SeqCst);
-        if has(sent, COMMIT) {
+        if has(sent, COMMIT) || has(sent, COMMIT_AND_WAIT) {
             match state.cut.lock().unwrap().take() {
                 Some(Cut::Before) => {
                     state.cuts.fetch_add(1, Ordering::SeqCst);

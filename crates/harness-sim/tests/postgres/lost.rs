@@ -29,6 +29,7 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
         a_command_whose_answer_is_lost_takes_effect_once,
     ),
     ("a_renewal_whose_answer_is_lost_is_answered", a_renewal_whose_answer_is_lost_is_answered),
+    ("a_renewal_after_lost_ones_is_seen", a_renewal_after_lost_ones_is_seen),
     ("usage_whose_answer_is_lost_is_counted_once", usage_whose_answer_is_lost_is_counted_once),
     ("a_server_that_crashes_loses_nothing", a_server_that_crashes_loses_nothing),
     ("a_database_that_is_gone_is_named_without_credentials", a_database_that_is_gone_is_named),
@@ -91,6 +92,34 @@ fn a_renewal_whose_answer_is_lost_is_answered(server: &TestServer) {
     assert_eq!(lease(&mut other), lease(&mut store), "another host sees the renewal");
     assert_eq!(other.export().unwrap(), store.export().unwrap());
     assert_ne!(other.replayed().unwrap(), store.export().unwrap());
+}
+
+/// A replica that lacks the last renewals takes over. It has all changes, so nothing else shows that.
+fn a_renewal_after_lost_ones_is_seen(server: &TestServer) {
+    let database = server.fresh();
+    let (mut one, mut other) = (database.create().store(), database.open().store());
+    let _ = one.apply(at(0), &[add("x"), claim("w")]).unwrap();
+    let worker = WorkerId::recorded("w");
+    let holder = Holder { task: TaskId::numbered(1), worker, epoch: None };
+    let mut renew = |seconds: u64| {
+        let renew = Renew::new(holder.clone(), 60).for_client(Some(seconds));
+        let applied = one.apply(at(0), &[Command::Renew(renew)]).unwrap();
+        assert!(matches!(applied.replies[0], Ok(Reply::Lease { .. })), "{applied:?}");
+        one.ledger().unwrap().task(&TaskId::numbered(1)).unwrap().lease_expires_at()
+    };
+    let _ = renew(1000);
+    let first = database.value("SELECT beat FROM harness.ledger");
+    let (_, third) = (renew(2000), renew(3000));
+    let seen = |other: &mut harness::store::postgres::PostgresStore| {
+        other.ledger().unwrap().task(&TaskId::numbered(1)).unwrap().lease_expires_at()
+    };
+    assert_eq!(seen(&mut other), third);
+    database.sql(&format!("UPDATE harness.ledger SET beat = {first}"));
+    database.sql(&format!(
+        "UPDATE harness.lease SET beat = {first}, expires_at = expires_at - interval '2000 s'"
+    ));
+    let last = renew(5000);
+    assert_eq!(seen(&mut other), last, "the renewal has a number that was lost");
 }
 
 fn usage_whose_answer_is_lost_is_counted_once(server: &TestServer) {

@@ -10,10 +10,10 @@ use std::{
         mpsc::{self, Receiver, SyncSender, TrySendError},
     },
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use harness_core::{Command, Ledger, Refusal, Reply, Timestamp};
-
 use tokio::sync::oneshot;
 
 use super::{
@@ -26,6 +26,8 @@ use crate::clock::Clock;
 const QUEUE: usize = 1024;
 /// The limit of requests that are written together. It bounds the wait of the first one.
 const BATCH: usize = 256;
+/// The limit of the wait for callers that were answered together.
+const WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// Sends commands to the writer thread. When it is dropped, the writer finishes the waiting
 /// requests and ends. For an example see [`FileStore`](super::FileStore).
@@ -280,16 +282,24 @@ impl Drop for Writer {
     }
 }
 
+/// Several callers that were answered together often ask again at once. A small part of the time of
+/// their last turn is waited for them, so that they share the next one too.
 fn write_all(owned: &mut impl Handle, requests: &Receiver<Request>) {
+    let (mut company, mut patience) = (1, Duration::ZERO);
     while let Ok(first) = requests.recv() {
         let mut batch = Batch::default();
         batch.add(first);
+        let until = Instant::now() + patience;
         while batch.len() < BATCH
-            && let Ok(next) = requests.try_recv()
+            && let wait = if batch.len() < company { until } else { Instant::now() }
+            && let Ok(next) = requests.recv_timeout(wait.saturating_duration_since(Instant::now()))
         {
             batch.add(next);
         }
+        let started = Instant::now();
+        company = batch.len();
         owned.handle(batch);
+        patience = (started.elapsed() / 8).min(WAIT_MAX);
     }
 }
 

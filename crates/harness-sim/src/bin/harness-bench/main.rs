@@ -5,6 +5,7 @@ mod daemon;
 mod gap;
 mod hub;
 mod landing;
+mod postgres;
 mod program;
 mod report;
 mod repository;
@@ -65,6 +66,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if wanted("views") {
         views::measure(&harness, effort, &mut report)?;
+    }
+    if wanted("postgres") {
+        postgres::measure(effort, &mut report)?;
     }
     if wanted("silence") {
         silence::measure(&harness, effort, &mut report)?;

@@ -91,10 +91,16 @@ fn writer(root: &Path) -> Result<Writer, Box<dyn Error>> {
     Ok(Writer::start(store, Arc::new(SystemClock), Observers::default())?)
 }
 
-fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error>> {
-    let worker = WorkerId::parse(worker)?;
-    let reply = writer.apply(Command::Claim(Claim {
-        worker: worker.clone(),
+pub(crate) fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error>> {
+    let reply = writer.apply(claim(worker)?)?;
+    writer.apply(complete(worker, reply)?.ok_or("the ledger is empty")?)?;
+    Ok(())
+}
+
+/// Returns the claim of the next task.
+pub(crate) fn claim(worker: &str) -> Result<Command, Box<dyn Error>> {
+    Ok(Command::Claim(Claim {
+        worker: WorkerId::parse(worker)?,
         via: Via::Client,
         role: None,
         labels: Vec::new(),
@@ -102,16 +108,20 @@ fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error
         lease_seconds: 600,
         place: Place::default(),
         parallel: None,
-    }))?;
-    let Reply::Claimed(claimed) = reply else { return Err("the ledger is empty".into()) };
-    writer.apply(Command::Complete(Complete {
-        holder: Holder { task: claimed.task.id.clone(), worker, epoch: Some(claimed.epoch) },
+    }))
+}
+
+/// Returns the completion of what was claimed; `None` if nothing was.
+pub(crate) fn complete(worker: &str, reply: Reply) -> Result<Option<Command>, Box<dyn Error>> {
+    let Reply::Claimed(claimed) = reply else { return Ok(None) };
+    let (task, worker) = (claimed.task.id.clone(), WorkerId::parse(worker)?);
+    Ok(Some(Command::Complete(Complete {
+        holder: Holder { task, worker, epoch: Some(claimed.epoch) },
         authority: Authority::Holder,
         proof: Proof::Passed { command: claimed.task.check().unwrap_or_default().to_owned() },
         unchecked: Unchecked::Forbidden,
         commit: None,
-    }))?;
-    Ok(())
+    })))
 }
 
 /// Replaces a file durably in the cheapest way.

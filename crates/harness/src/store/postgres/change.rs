@@ -18,39 +18,55 @@ use super::{
 };
 
 /// A change that is ready to be written.
-pub(super) struct WrittenChange {
-    ledger: i64,
-    operation: Uuid,
-    replies: String,
-    version: i64,
-    at: i64,
-    previous: String,
-    hash: String,
-    state: String,
-    head: String,
-    entry: String,
-    log_bytes: i64,
-    dropped: Vec<String>,
-    touched: Vec<String>,
-    tasks: Tasks,
-    lines: Vec<String>,
-    receipts: (Vec<String>, Vec<String>),
+pub struct WrittenChange {
+    /// The id of the batch.
+    pub operation: Uuid,
+    /// The answers, for people.
+    pub replies: String,
+    /// The version that it leads to.
+    pub version: i64,
+    /// The time.
+    pub at: i64,
+    /// The hash of the change before it.
+    pub previous: String,
+    /// Its hash.
+    pub hash: String,
+    /// The digest of the version.
+    pub state: String,
+    /// The root object.
+    pub head: String,
+    /// The line of the journal.
+    pub entry: String,
+    /// The size of all log lines.
+    pub log_bytes: i64,
+    /// The tasks that were removed, whether or not they were added again.
+    pub dropped: Vec<String>,
+    /// All tasks that it concerns.
+    pub touched: Vec<String>,
+    /// The rows of the tasks that it put.
+    pub tasks: WrittenTasks,
+    /// Its log lines.
+    pub lines: Vec<String>,
+    /// The names of receipts, and the receipts.
+    pub receipts: (Vec<String>, Vec<String>),
 }
 
+/// The rows of tasks, column by column.
 #[derive(Default)]
-pub(super) struct Tasks {
-    ids: Vec<String>,
-    titles: Vec<String>,
-    statuses: Vec<String>,
-    attempts: Vec<i32>,
-    epochs: Vec<Option<i64>>,
-    workers: Vec<Option<String>>,
-    entries: Vec<String>,
+pub struct WrittenTasks {
+    /// The ids, in the order of the tasks.
+    pub ids: Vec<String>,
+    pub(super) titles: Vec<String>,
+    pub(super) statuses: Vec<String>,
+    pub(super) attempts: Vec<i32>,
+    pub(super) epochs: Vec<Option<i64>>,
+    pub(super) workers: Vec<Option<String>>,
+    /// The texts.
+    pub entries: Vec<String>,
 }
 
 /// The parts of a change that a store knows.
 pub(super) struct Parts {
-    pub(super) ledger: i64,
     pub(super) operation: Uuid,
     pub(super) replies: String,
     pub(super) now: i64,
@@ -62,7 +78,7 @@ pub(super) struct Parts {
 impl WrittenChange {
     /// Brings the text in memory to the next version and returns the statements' values.
     pub(super) fn of(known: &mut Known, parts: Parts) -> Self {
-        let Parts { ledger, operation, replies, now, touched, receipts, lines } = parts;
+        let Parts { operation, replies, now, touched, receipts, lines } = parts;
         let before = known.ending();
         known.ledger.set_log_tail(lines.clone(), known.log_bytes);
         let state = known.document.settle(&known.ledger, known.version + 1, None);
@@ -81,7 +97,6 @@ impl WrittenChange {
         all.extend(put.iter().map(|(id, _)| id.clone()));
         all.iter().for_each(|id| _ = known.leases.remove(id));
         Self {
-            ledger,
             operation,
             replies,
             version: column(known.version),
@@ -94,20 +109,25 @@ impl WrittenChange {
             log_bytes: column(known.log_bytes),
             dropped: names(&dropped),
             touched: names(&all),
-            tasks: Tasks::of(&known.ledger, put),
+            tasks: WrittenTasks::of(&known.ledger, put),
             lines: lines.iter().map(|line| text(line)).collect(),
             receipts: receipts.into_iter().unzip(),
         }
     }
 
     /// Returns the statements in their order, without the commit.
-    pub(super) fn steps(&self) -> Vec<Step<'_>> {
+    pub(super) fn steps<'a>(&'a self, ledger: &'a i64) -> Vec<Step<'a>> {
+        if self.dropped.is_empty() {
+            let mut steps = vec![self.together(ledger)];
+            steps.extend(receipts(ledger, &self.receipts));
+            return steps;
+        }
         let mut steps = vec![
             Step::With(
                 "INSERT INTO harness.change (ledger, version, previous, hash, at, entry) \
                  VALUES ($1, $2, $3, $4, to_timestamp($5::bigint), $6)",
                 vec![
-                    (&self.ledger, Type::INT8),
+                    (ledger, Type::INT8),
                     (&self.version, Type::INT8),
                     (&self.previous, Type::TEXT),
                     (&self.hash, Type::TEXT),
@@ -119,7 +139,7 @@ impl WrittenChange {
                 "UPDATE harness.ledger SET version = $2, hash = $3, state = $4, head = $5, \
                  log_bytes = $6, changed_at = to_timestamp($7::bigint) WHERE id = $1",
                 vec![
-                    (&self.ledger, Type::INT8),
+                    (ledger, Type::INT8),
                     (&self.version, Type::INT8),
                     (&self.hash, Type::TEXT),
                     (&self.state, Type::TEXT),
@@ -128,35 +148,35 @@ impl WrittenChange {
                     (&self.at, Type::INT8),
                 ],
             ),
-            operation(&self.ledger, &self.operation, &self.version, &self.replies),
+            operation(ledger, &self.operation, &self.version, &self.replies),
         ];
         if !self.dropped.is_empty() {
             steps.push(Step::With(
                 "DELETE FROM harness.task WHERE ledger = $1 AND id = ANY ($2)",
-                vec![(&self.ledger, Type::INT8), (&self.dropped, Type::TEXT_ARRAY)],
+                vec![(ledger, Type::INT8), (&self.dropped, Type::TEXT_ARRAY)],
             ));
         }
         if !self.touched.is_empty() {
             steps.push(Step::With(
                 "DELETE FROM harness.lease WHERE ledger = $1 AND task = ANY ($2)",
-                vec![(&self.ledger, Type::INT8), (&self.touched, Type::TEXT_ARRAY)],
+                vec![(ledger, Type::INT8), (&self.touched, Type::TEXT_ARRAY)],
             ));
         }
         if !self.tasks.ids.is_empty() {
-            steps.push(self.tasks.step(&self.ledger, &self.version));
+            steps.push(self.tasks.step(ledger, &self.version));
         }
         if !self.lines.is_empty() {
             steps.push(Step::With(
                 "INSERT INTO harness.log (ledger, version, number, line) \
                  SELECT $1, $2, n, line FROM unnest($3::text[]) WITH ORDINALITY AS u (line, n)",
                 vec![
-                    (&self.ledger, Type::INT8),
+                    (ledger, Type::INT8),
                     (&self.version, Type::INT8),
                     (&self.lines, Type::TEXT_ARRAY),
                 ],
             ));
         }
-        steps.extend(receipts(&self.ledger, &self.receipts));
+        steps.extend(receipts(ledger, &self.receipts));
         steps
     }
 }
@@ -190,15 +210,15 @@ pub(super) fn operation<'a>(
 }
 
 /// Returns the rows of all tasks.
-pub(super) fn seeded(ledger: &Ledger, document: &Document) -> Tasks {
+pub(super) fn seeded(ledger: &Ledger, document: &Document) -> WrittenTasks {
     let texts = ledger.tasks().filter_map(|task| {
         let text = document.task(&task.id)?;
         Some((task.id.clone(), journal::receipt_line(text.as_bytes())?))
     });
-    Tasks::of(ledger, texts.collect())
+    WrittenTasks::of(ledger, texts.collect())
 }
 
-impl Tasks {
+impl WrittenTasks {
     pub(super) fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -244,23 +264,30 @@ impl Tasks {
     }
 }
 
+/// A second has more numbers for renewals than a server can commit.
+const BEATS_BITS: u32 = 20;
+
 /// Renewals that are ready to be written.
-pub(super) struct WrittenLeases {
-    ledger: i64,
-    operation: Uuid,
+pub struct WrittenLeases {
+    /// The id of the batch.
+    pub operation: Uuid,
     replies: String,
     version: i64,
-    beat: i64,
-    tasks: Vec<String>,
-    epochs: Vec<i64>,
-    ends: Vec<i64>,
+    /// The number of these renewals.
+    pub beat: i64,
+    /// The tasks.
+    pub tasks: Vec<String>,
+    /// The epoch of each claim.
+    pub epochs: Vec<i64>,
+    /// The end of each lease.
+    pub ends: Vec<i64>,
 }
 
 impl WrittenLeases {
     pub(super) fn of(known: &mut Known, parts: Parts, renewed: Vec<RenewedLease>) -> Self {
-        known.beat += 1;
+        // Numbers that a takeover has lost are not given again, because time went on meanwhile.
+        known.beat = (known.beat + 1).max(parts.now << BEATS_BITS);
         let mut written = Self {
-            ledger: parts.ledger,
             operation: parts.operation,
             replies: parts.replies,
             version: column(known.version),
@@ -277,7 +304,7 @@ impl WrittenLeases {
         written
     }
 
-    pub(super) fn steps(&self) -> Vec<Step<'_>> {
+    pub(super) fn steps<'a>(&'a self, ledger: &'a i64) -> Vec<Step<'a>> {
         vec![
             Step::With(
                 "INSERT INTO harness.lease (ledger, task, epoch, expires_at, beat) \
@@ -286,7 +313,7 @@ impl WrittenLeases {
                  ON CONFLICT (ledger, task) DO UPDATE SET epoch = excluded.epoch, \
                  expires_at = excluded.expires_at, beat = excluded.beat",
                 vec![
-                    (&self.ledger, Type::INT8),
+                    (ledger, Type::INT8),
                     (&self.tasks, Type::TEXT_ARRAY),
                     (&self.epochs, Type::INT8_ARRAY),
                     (&self.ends, Type::INT8_ARRAY),
@@ -295,9 +322,9 @@ impl WrittenLeases {
             ),
             Step::With(
                 "UPDATE harness.ledger SET beat = $2 WHERE id = $1",
-                vec![(&self.ledger, Type::INT8), (&self.beat, Type::INT8)],
+                vec![(ledger, Type::INT8), (&self.beat, Type::INT8)],
             ),
-            operation(&self.ledger, &self.operation, &self.version, &self.replies),
+            operation(ledger, &self.operation, &self.version, &self.replies),
         ]
     }
 }

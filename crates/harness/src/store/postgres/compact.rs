@@ -110,17 +110,18 @@ impl PostgresStore {
     /// renewals, which are no history.
     pub fn replayed(&mut self) -> Result<String, StoreError> {
         self.ledger()?;
-        let (ledger, all) = (self.ledger_number(), i64::MAX);
+        let (ledger, all) = (self.rows.shared.ledger(), i64::MAX);
         let rows = self
+            .rows
             .link
             .again(|link| link.query(UP_TO, vec![(&ledger, Type::INT8), (&all, Type::INT8)]))?;
         let text = match journal_text(&rows) {
             Ok(text) => text,
-            Err(trouble) => return Err(self.link.given_up(trouble).into()),
+            Err(trouble) => return Err(self.rows.link.given_up(trouble).into()),
         };
         let replayed = journal::replay(text.as_bytes());
         let replayed = replayed.map(|mut replayed| replayed.document.render(&replayed.ledger));
-        let damaged = || self.link.given_up(damaged("the changes cannot be replayed"));
+        let damaged = || self.rows.link.given_up(damaged("the changes cannot be replayed"));
         replayed.ok_or_else(|| damaged().into())
     }
 }

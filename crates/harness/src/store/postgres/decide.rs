@@ -13,7 +13,7 @@ use harness_core::{
     task::RenewedLease,
 };
 
-use super::{PostgresStore, known::Known};
+use super::{FleetStore, known::Known};
 use crate::{
     home::Home,
     store::{
@@ -52,7 +52,7 @@ pub(super) fn words(applied: &Applied) -> String {
     serde_json::to_string(&words).unwrap_or_default()
 }
 
-impl PostgresStore {
+impl<R> FleetStore<R> {
     /// Decides all commands on one working copy. It becomes the known version when it is committed.
     pub(super) fn decide(
         &self,

@@ -3,6 +3,8 @@
 use harness_core::database::UrlError;
 use tokio_postgres::error::SqlState;
 
+use super::DatabaseAccess;
+
 /// The reason why a database could not be used. No variant contains a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -178,11 +180,22 @@ pub enum DatabaseError {
 
 /// The failure of a statement.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub enum Trouble {
     /// The connection is gone. Whether a commit that was under way took effect is not known.
     Lost(String),
     /// The server answered, or something was decided here.
     Said(DatabaseError),
+}
+
+/// Adds where it happened to an error about damaged rows.
+pub(super) fn placed(access: &DatabaseAccess, error: DatabaseError) -> DatabaseError {
+    match error {
+        DatabaseError::Damaged { what, .. } => {
+            let (server, ledger) = (access.server(), access.ledger.to_string());
+            DatabaseError::Damaged { server, ledger, what }
+        }
+        error => error,
+    }
 }
 
 impl From<DatabaseError> for Trouble {

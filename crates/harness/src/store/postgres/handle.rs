@@ -19,6 +19,7 @@ use super::{
     rows::{column, count, get},
     schema,
     seed::Seed,
+    statements::PostgresRows,
     wire::{Driver, Link},
 };
 
@@ -171,7 +172,7 @@ impl Database {
 
     /// Returns a store with a connection of its own.
     pub fn store(&self) -> PostgresStore {
-        PostgresStore::new(&self.0)
+        PostgresStore::over(PostgresRows::new(&self.0))
     }
 
     /// Returns the record of runs, over the connection that everything but the ledger shares.

@@ -15,6 +15,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// Returns the memory without a file.
+    pub(super) fn of(last: Option<Remembered>) -> Self {
+        Self { file: None, last }
+    }
+
     /// Reads the file, if it exists.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         let last = match fs::read_to_string(path) {

@@ -27,12 +27,16 @@ mod look;
 mod memory;
 mod messages;
 mod outbox;
+#[doc(hidden)]
+pub mod port;
 mod rows;
 mod runs;
 mod schema;
 mod seed;
+mod statements;
 mod store;
 mod tls;
+mod together;
 mod wire;
 
 pub use access::{DatabaseAccess, Durability};
@@ -46,4 +50,5 @@ pub use memory::ForgottenChanges;
 pub use messages::{FleetMessage, FleetQuestion, MessageKind};
 pub use runs::PostgresRuns;
 pub use schema::{Grants, Migrated, SCHEMA_VERSION};
-pub use store::PostgresStore;
+pub use statements::PostgresRows;
+pub use store::{FleetStore, PostgresStore};

@@ -1,42 +1,41 @@
-//! The store port over PostgreSQL: one transaction, and what happens when its connection is lost.
+//! The store port over the rows of a database: one transaction, and what happens when its connection is lost.
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
     time::Instant,
 };
 
 use harness_core::{
     Command, Ledger, Timestamp,
-    database::{ChangeHash, Forgotten, Recall, Remembered},
+    database::{Forgotten, Recall, Remembered},
     task::RenewedLease,
 };
-use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{
     DatabaseError,
     change::{Parts, WrittenChange, WrittenLeases},
     decide::{Decided, lines, words},
-    error::Trouble,
-    handle::Shared,
-    known::{CHANGES, Caught, HASH_AT, Known, LEASES, ORDER, Order, TASKS},
+    error::{Trouble, placed},
+    known::{Caught, Known},
     memory::Memory,
-    rows::{column, get},
-    wire::{BEGIN, Link, Step},
+    port::{LedgerMoment, LedgerRows, LedgerSince, LedgerWrite},
+    statements::PostgresRows,
 };
 use crate::store::{Applied, Store, StoreError, transaction::writable};
 
-/// The ledger in PostgreSQL. Get one from [`Database::store`](super::Database::store).
-pub struct PostgresStore {
-    pub(super) shared: Arc<Shared>,
-    pub(super) link: Link,
+/// A ledger that several hosts share, over the rows of a database.
+pub struct FleetStore<R> {
+    pub(super) rows: R,
     pub(super) known: Option<Known>,
     pub(super) memory: Memory,
     time: Time,
     pub(super) root: Option<PathBuf>,
     pub(super) warnings: Vec<String>,
 }
+
+/// The ledger in PostgreSQL. Get one from [`Database::store`](super::Database::store).
+pub type PostgresStore = FleetStore<PostgresRows>;
 
 /// The clock of decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,17 +75,38 @@ impl From<StoreError> for Unanswered {
     }
 }
 
-impl PostgresStore {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+impl<R: LedgerRows> FleetStore<R> {
+    /// Returns the store over these rows.
+    #[doc(hidden)]
+    pub fn over(rows: R) -> Self {
         Self {
-            shared: Arc::clone(shared),
-            link: shared.link(),
+            rows,
             known: None,
             memory: Memory::default(),
             time: Time::Database,
             root: None,
             warnings: Vec::new(),
         }
+    }
+
+    /// Remembers what an earlier life of this host remembered.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn recalling(mut self, last: Option<Remembered>) -> Self {
+        self.memory = Memory::of(last);
+        self
+    }
+
+    /// Returns the connection.
+    #[doc(hidden)]
+    pub fn rows_mut(&mut self) -> &mut R {
+        &mut self.rows
+    }
+
+    /// Returns the last version that this host remembers.
+    #[doc(hidden)]
+    pub fn last_seen(&self) -> Option<Remembered> {
+        self.memory.last()
     }
 
     /// Remembers the last version in this file of the user's state directory, so that a database that
@@ -118,16 +138,9 @@ impl PostgresStore {
         self.known.as_ref().map(Known::export).ok_or_else(|| self.no_ledger().into())
     }
 
-    pub(super) fn ledger_number(&self) -> i64 {
-        self.shared.ledger()
-    }
-
-    pub(super) fn find_again(&mut self) -> Result<(), Trouble> {
-        self.shared.find_again(&mut self.link)
-    }
-
-    pub(super) fn last_seen(&self) -> Option<Remembered> {
-        self.memory.last()
+    pub(super) fn since(&self) -> LedgerSince {
+        let known = self.known.as_ref().map(|known| (known.version, known.beat));
+        LedgerSince { known, remembered: self.memory.last().map(|last| last.version) }
     }
 
     /// Remembers the version in memory.
@@ -138,12 +151,13 @@ impl PostgresStore {
     }
 
     fn no_ledger(&self) -> DatabaseError {
-        self.shared.no_ledger()
+        let access = self.rows.access();
+        DatabaseError::NoLedger { server: access.server(), ledger: access.ledger.to_string() }
     }
 
     fn transaction(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
         let operation = Uuid::now_v7();
-        let until = Instant::now() + self.link.access.patience;
+        let until = Instant::now() + self.rows.access().patience;
         let mut sent: Option<Sent> = None;
         loop {
             let tried = match sent.take() {
@@ -151,23 +165,26 @@ impl PostgresStore {
                 None => self.attempt(operation, now, commands, &mut sent),
             };
             let why = match tried {
-                Ok(applied) => return Ok(applied),
+                Ok(applied) => {
+                    self.warnings.clear();
+                    return Ok(applied);
+                }
                 Err(Unanswered::Again) => continue,
                 Err(Unanswered::Said(error)) => {
                     // A transaction may still be open.
-                    self.link.close();
+                    self.rows.close();
                     self.known = None;
                     return Err(match error {
-                        StoreError::Database(error) => self.link.placed(*error).into(),
+                        StoreError::Database(error) => placed(self.rows.access(), *error).into(),
                         error => error,
                     });
                 }
                 Err(Unanswered::Lost(why)) => why,
             };
-            self.link.close();
-            if let Err(error) = self.link.pause_until(until, why.clone()) {
+            self.rows.close();
+            if let Err(error) = self.rows.pause(until, why.clone()) {
                 self.known = None;
-                let server = self.link.access.server();
+                let server = self.rows.access().server();
                 return Err(match sent {
                     Some(_) => DatabaseError::OutcomeUnknown { server, why },
                     None => error,
@@ -185,22 +202,9 @@ impl PostgresStore {
         in_doubt: Sent,
         sent: &mut Option<Sent>,
     ) -> Result<Applied, Unanswered> {
-        let ledger = self.shared.ledger();
-        let steps = [
-            Step::Plain(BEGIN),
-            Step::With(
-                "SELECT 1 FROM harness.ledger WHERE id = $1 FOR UPDATE",
-                vec![(&ledger, Type::INT8)],
-            ),
-            Step::With(
-                "SELECT 1 FROM harness.operation WHERE ledger = $1 AND id = $2",
-                vec![(&ledger, Type::INT8), (&operation, Type::UUID)],
-            ),
-            Step::Plain("ROLLBACK"),
-        ];
-        match self.link.all(&steps) {
-            Ok(rows) if rows[2].is_empty() => Err(Unanswered::Again),
-            Ok(_) => Ok(self.answer(in_doubt)),
+        match self.rows.took_effect(operation) {
+            Ok(false) => Err(Unanswered::Again),
+            Ok(true) => Ok(self.answer(in_doubt)),
             Err(trouble) => {
                 *sent = Some(in_doubt);
                 match trouble {
@@ -217,7 +221,7 @@ impl PostgresStore {
     fn answer(&mut self, Sent { mut applied, known, now }: Sent) -> Applied {
         applied.warnings.extend(self.memory.keep(known.remembered()));
         applied.warnings.extend(self.tell_trajectory(now, &applied.facts));
-        self.shared.changed(known.version);
+        self.rows.committed(known.version);
         self.known = Some(known);
         applied
     }
@@ -232,8 +236,8 @@ impl PostgresStore {
     ) -> Result<Applied, Unanswered> {
         let (mut known, database_now) = match self.enter()? {
             Entered::Known(known, now) => (*known, now),
-            Entered::Forgotten(forgotten) => {
-                self.report(&forgotten)?;
+            Entered::Forgotten(forgotten, moment) => {
+                self.report(&forgotten, &moment)?;
                 return Err(Unanswered::Again);
             }
         };
@@ -241,23 +245,22 @@ impl PostgresStore {
             Time::Database => Timestamp::from_seconds(database_now.max(known.at)),
             Time::Caller => now,
         };
-        let applied =
-            Applied { warnings: std::mem::take(&mut self.warnings), ..Applied::default() };
+        // They are given out with the answer, which this attempt may not lead to.
+        let applied = Applied { warnings: self.warnings.clone(), ..Applied::default() };
         if let Err(error) = writable(&known.ledger) {
-            self.link.all(&[Step::Plain("ROLLBACK")])?;
+            self.rows.leave()?;
             self.known = Some(known);
             return Err(error.into());
         }
         let decided = self.decide(now, commands, &mut known, applied)?;
         let Decided { mut applied, touched, renewed, plain_leases } = decided;
         if touched.is_none() {
-            self.link.all(&[Step::Plain("ROLLBACK")])?;
+            self.rows.leave()?;
             applied.warnings.extend(self.memory.keep(known.remembered()));
             self.known = Some(known);
             return Ok(applied);
         }
         let parts = Parts {
-            ledger: self.shared.ledger(),
             operation,
             replies: words(&applied),
             now: now.seconds(),
@@ -271,11 +274,11 @@ impl PostgresStore {
                 known.leases.insert(lease.task.clone(), lease.clone());
             }
             let leases = WrittenLeases::of(&mut known, parts, renewed);
-            self.commit(&leases.steps())
+            self.rows.write(&LedgerWrite::Leases(&leases))
         } else {
             applied.log = parts.lines.iter().map(|line| format!("{line}\n")).collect();
             let change = WrittenChange::of(&mut known, parts);
-            self.commit(&change.steps())
+            self.rows.write(&LedgerWrite::Change(&change, None))
         };
         let done = Sent { applied, known, now };
         match written {
@@ -288,84 +291,48 @@ impl PostgresStore {
         }
     }
 
-    pub(super) fn commit(&mut self, steps: &[Step<'_>]) -> Result<(), Trouble> {
-        // A failed statement makes the commit a rollback, and its error comes first.
-        let all: Vec<&Step<'_>> = steps.iter().collect();
-        let commit = Step::Plain("COMMIT");
-        self.link.each(all.into_iter().chain([&commit])).map(|_| ())
-    }
-
-    /// Locks the row of the ledger and brings the version in memory up to date, both in one round trip.
+    /// Locks the row of the ledger and brings the version in memory up to date.
     fn enter(&mut self) -> Result<Entered, Unanswered> {
-        let ledger = self.shared.ledger();
-        let lock = format!("SELECT {ORDER} FROM harness.ledger WHERE id = $1 FOR UPDATE");
-        let clock = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint";
-        let (version, beat) = self.known.as_ref().map_or((-1, -1), |k| (column(k.version), k.beat));
-        let remembered = self.memory.last().map_or(-1, |last| column(last.version));
-        let by = |number| vec![(&ledger as _, Type::INT8), (number as _, Type::INT8)];
-        let rows = match self.known {
-            Some(_) => Step::With(CHANGES, by(&version)),
-            None => Step::With(TASKS, vec![(&ledger, Type::INT8)]),
-        };
-        let steps = [
-            Step::Plain(BEGIN),
-            Step::With(&lock, vec![(&ledger, Type::INT8)]),
-            rows,
-            Step::With(LEASES, by(&beat)),
-            Step::With(clock, Vec::new()),
-            Step::With(HASH_AT, by(&remembered)),
-        ];
-        let found = self.link.all(&steps)?;
-        let now: i64 = found[4].first().map(|row| get(row, 0)).transpose()?.unwrap_or_default();
-        let Some(order) = found[1].first() else {
-            self.link.all(&[Step::Plain("ROLLBACK")])?;
-            self.shared.find_again(&mut self.link)?;
+        let since = self.since();
+        let Some(moment) = self.rows.enter(&since)? else {
+            self.rows.find_again()?;
             return Err(Unanswered::Again);
         };
-        let order = Order::read(order)?;
+        let order = &moment.order;
+        let forgotten = |known| Forgotten { known, found: order.version };
         if let Some(mut known) = self.known.take() {
             let remembered = known.remembered();
-            let mut caught = known.catch_up(&order, &found[2], &found[3])?;
+            let leases = &moment.whole.leases;
+            let mut caught = known.catch_up(order, &moment.changes, leases)?;
             while let Caught::More = caught {
-                let from = column(known.version);
-                let next = vec![(&ledger as _, Type::INT8), (&from as _, Type::INT8)];
-                let more = self.link.query(CHANGES, next)?;
-                caught = known.catch_up(&order, &more, &found[3])?;
+                let more = self.rows.changes_after(known.version)?;
+                caught = known.catch_up(order, &more, leases)?;
             }
-            match caught {
-                Caught::Up | Caught::More => return Ok(Entered::Known(Box::new(known), now)),
-                Caught::Forgotten => {
-                    let found = order.version;
-                    return Ok(Entered::Forgotten(Forgotten { known: remembered, found }));
-                }
+            return Ok(match caught {
+                Caught::Up | Caught::More => Entered::Known(Box::new(known), moment.now),
+                Caught::Forgotten => Entered::Forgotten(forgotten(remembered), Box::new(moment)),
                 Caught::Behind => {
-                    let rows = self.link.all(&[
-                        Step::With(TASKS, vec![(&ledger, Type::INT8)]),
-                        Step::With(LEASES, by(&-1)),
-                    ])?;
-                    let known = Known::load(&order, &rows[0], &rows[1])?;
-                    return Ok(Entered::Known(Box::new(known), now));
+                    let known = Known::load(order, self.rows.whole()?)?;
+                    Entered::Known(Box::new(known), moment.now)
                 }
-            }
+            });
         }
-        if let Some(last) = self.memory.last() {
-            let at: Option<String> = found[5].first().map(|row| get(row, 0)).transpose()?;
-            let at = at.and_then(|hash| ChangeHash::parse(&hash));
-            if last.recall(order.version, at) == Recall::Forgotten {
-                return Ok(Entered::Forgotten(Forgotten { known: last, found: order.version }));
-            }
+        if let Some(last) = self.memory.last()
+            && last.recall(order.version, moment.at) == Recall::Forgotten
+        {
+            return Ok(Entered::Forgotten(forgotten(last), Box::new(moment)));
         }
-        Ok(Entered::Known(Box::new(Known::load(&order, &found[2], &found[3])?), now))
+        Ok(Entered::Known(Box::new(Known::load(&moment.order, moment.whole)?), moment.now))
     }
 }
 
 /// The state of a transaction that has the lock.
 enum Entered {
     Known(Box<Known>, i64),
-    Forgotten(Forgotten),
+    Forgotten(Forgotten, Box<LedgerMoment>),
 }
 
-impl Store for PostgresStore {
+impl<R: LedgerRows> Store for FleetStore<R> {
     fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
         self.transaction(now, commands)
     }

@@ -31,7 +31,7 @@ use tokio_postgres::{
 
 use super::{
     DatabaseAccess, DatabaseError,
-    error::{Trouble, plain, trouble},
+    error::{Trouble, placed, plain, trouble},
     tls::Tls,
 };
 
@@ -258,13 +258,7 @@ impl Link {
 
     /// Adds where it happened to an error about damaged rows.
     pub(super) fn placed(&self, error: DatabaseError) -> DatabaseError {
-        match error {
-            DatabaseError::Damaged { what, .. } => {
-                let ledger = self.access.ledger.to_string();
-                DatabaseError::Damaged { server: self.access.server(), ledger, what }
-            }
-            error => error,
-        }
+        placed(&self.access, error)
     }
 }
 

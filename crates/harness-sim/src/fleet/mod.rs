@@ -1,0 +1,16 @@
+//! The world of a fleet: several hosts over one simulated database.
+//!
+//! The hosts run the store that ships, from the decision to the chain of changes, over the port
+//! [`LedgerRows`](harness::store::postgres::port::LedgerRows). Connections die before, within and after
+//! a commit, clocks differ, hosts freeze, restart and lose the network, the server crashes, and a
+//! replica that lacks the last changes takes over.
+
+mod annals;
+mod database;
+mod flaw;
+mod host;
+mod rows;
+mod world;
+
+pub use flaw::FleetFlaw;
+pub use world::FleetWorld;
