@@ -11,6 +11,7 @@ use harness::{
     store::{
         FileStore, Locking, RunStoreError, Runs, Store, StoreError,
         lock::{LockError, Wait},
+        postgres::DatabaseError,
     },
 };
 use harness_core::{Epoch, Ledger, Receipt, Refusal, Task, TaskId, format::FormatError};
@@ -40,6 +41,22 @@ impl StateRoot {
     /// Returns the same as a text.
     pub(crate) fn snapshot_text(&self) -> Result<LedgerText, StoreError> {
         self.project()?.snapshot_text()
+    }
+
+    /// Returns the current ledger as a text, or, while its database cannot be reached, the copy that the
+    /// host of this machine keeps, with a remark about its age.
+    pub(crate) fn seen_text(&self) -> Result<(LedgerText, Option<String>), StoreError> {
+        let why = match self.snapshot_text() {
+            Ok(text) => return Ok((text, None)),
+            Err(StoreError::Database(why)) if is_away(&why) => why,
+            Err(why) => return Err(why),
+        };
+        let Ok(Some(mirror)) = self.project()?.mirror() else {
+            return Err(StoreError::Database(why));
+        };
+        let age = SystemClock.now().seconds() - mirror.written_at.seconds();
+        let remark = format!("{why}; this is the copy of this machine, {age} s old");
+        Ok((mirror.text, Some(remark)))
     }
 
     /// Returns the record of runs, to read it; `None` if there is none yet.
@@ -183,6 +200,11 @@ impl From<StoreError> for Failure {
             _ => Self::error(text),
         }
     }
+}
+
+/// Returns whether a database cannot be reached by this process, now or without the password.
+fn is_away(why: &DatabaseError) -> bool {
+    matches!(why, DatabaseError::Unreachable { .. } | DatabaseError::Login { .. })
 }
 
 /// Returns the failure of a database that may not be used. Its lines after the first are hints.

@@ -19,7 +19,10 @@ use harness::{
     flows::ClosedGate,
     project::LedgerText,
     protocol::QuestionView,
-    store::{PullRequest, RegisteredWorker, Registry, RunStoreError, Runs, is_gone},
+    store::{
+        Presence, PullRequest, RegisteredWorker, Registry, RunStoreError, Runs, WorkerRecord,
+        is_gone,
+    },
     view::{
         ProjectReport, ReportInputs, RunHistory, TargetCard, TaskSurroundings, View, ViewInputs,
         WorkerCard,
@@ -79,7 +82,8 @@ impl Surroundings {
         };
         // An unreadable file must not prevent the display of the rest.
         let gate = ClosedGate::read(root.path()).ok().flatten();
-        let workers = Registry::of(root.path()).workers().unwrap_or_default();
+        let mut workers = Registry::of(root.path()).workers().unwrap_or_default();
+        workers.extend(elsewhere(root, &workers));
         Self { questions, gate, workers }
     }
 
@@ -109,10 +113,45 @@ impl Surroundings {
     }
 }
 
+/// The time after which a worker of another machine that did not report counts as gone.
+const SEEN_WITHIN: i64 = 60;
+
+/// Returns the workers of other machines, if the ledger is in a database.
+fn elsewhere(root: &StateRoot, here: &[RegisteredWorker]) -> Vec<RegisteredWorker> {
+    let Ok(Some(database)) = root.backing().open() else { return Vec::new() };
+    let (Ok(workers), Ok(now)) = (database.workers(), database.now()) else { return Vec::new() };
+    let is_here = |id: &harness_core::WorkerId| here.iter().any(|known| known.record.id == *id);
+    let others = workers.into_iter().filter(|worker| !is_here(&worker.id));
+    let registered = others.map(|worker| RegisteredWorker {
+        presence: match now.seconds() - worker.seen_at.seconds() < SEEN_WITHIN {
+            true => Presence::Alive,
+            false => Presence::Dead,
+        },
+        record: WorkerRecord {
+            id: worker.id,
+            pid: worker.pid,
+            host: worker.host,
+            boot: worker.boot,
+            started_at: worker.started_at,
+            run: worker.run,
+            worktree: None,
+            socket: None,
+            labels: worker.labels,
+        },
+    });
+    registered.collect()
+}
+
 impl<'a> ViewSources<'a> {
     pub(crate) fn read(invocation: &Invocation, root: &'a StateRoot) -> Result<Self> {
-        let text = root.snapshot_text()?;
-        let log = log_file::last_lines(root, LOG_LINES)?;
+        let (text, remark) = root.seen_text()?;
+        if let Some(remark) = &remark {
+            warn(remark);
+        }
+        let log = match remark {
+            None => log_file::last_lines(root, LOG_LINES)?,
+            Some(_) => Vec::new(),
+        };
         let surroundings = Surroundings::read(invocation, root);
         Ok(Self { root, text, log, surroundings })
     }

@@ -1,11 +1,16 @@
 //! `harness workers`
 
 use harness::clock::{Clock, SystemClock};
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::status;
 use crate::{
-    exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line,
+    exit::ExitCode,
+    failure::{Failure, Result},
+    invocation::Invocation,
+    paint::one_line,
+    root::StateRoot,
     view_sources::ViewSources,
 };
 
@@ -14,20 +19,47 @@ use crate::{
 /// Lists the workers of all processes on this ledger: those of `harness run` and `harness work`, and
 /// everyone else who holds a task. A worker is `working` on a task, `landing` its result, `waiting` for
 /// the work of others, `idle`, or `gone`: its process has ended, or its lease ran out. The task of a
-/// worker that is gone is recovered by the next one.
+/// worker that is gone is recovered by the next one. With a ledger in a database the workers of all
+/// machines are listed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness workers
+  harness workers drain build-2           # all workers of that machine finish their task and leave
   harness workers --json | jq -r '.workers[] | select(.state == \"gone\") | .id'")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Let the workers of a machine, or one worker, finish their task and leave
+    ///
+    /// It reaches every machine whose ledger is in the same database, within some seconds.
+    #[command(after_help = "\
+Examples:
+  harness workers drain build-2
+  harness workers drain worker-043a718774c5.1 --json")]
+    Drain {
+        /// The name of a machine, or the id of a worker, as `harness workers` lists them
+        #[arg(value_name = "HOST|WORKER")]
+        whom: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    if let Some(Command::Drain { whom, json }) = &args.command {
+        return drain(invocation, &root, whom, *json);
+    }
     let sources = ViewSources::read(invocation, &root)?;
     let ledger = sources.ledger()?;
     let record = sources.record(&ledger);
@@ -47,6 +79,34 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             false => format!(" [{}]", one_line(&worker.labels.join(", "))),
         };
         invocation.out.line(format_args!("{line}{labels}"))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+fn drain(
+    invocation: &mut Invocation,
+    root: &StateRoot,
+    whom: &str,
+    json: bool,
+) -> Result<ExitCode> {
+    invocation.permit(root, Operation::Drain)?;
+    let Some(database) = root.backing().open()? else {
+        return Err(Failure::error("workers of this machine alone are not registered elsewhere")
+            .hint(
+                "end their process with Ctrl-C; `harness pause` stops claiming for all of them",
+            ));
+    };
+    let asked = database.drain(whom)?;
+    if asked == 0 {
+        let what = format!("no machine and no worker is called {whom:?}");
+        return Err(Failure::error(what).hint("`harness workers` lists them"));
+    }
+    if json {
+        invocation.out.document(&json!({ "asked": asked }))?;
+    } else {
+        let workers = if asked == 1 { "1 worker leaves" } else { "workers leave" };
+        let count = if asked == 1 { String::new() } else { format!("{asked} ") };
+        invocation.out.line(format_args!("{count}{workers} after the task in progress"))?;
     }
     Ok(ExitCode::Done)
 }

@@ -47,8 +47,6 @@ pub(super) fn variable(key: &str) -> Option<String> {
     match key {
         // This is the name in the published protocol, which programs already set.
         "telemetry.port" => Some("HARNESS_ACP_PORT".to_owned()),
-        // HARNESS_DATABASE_URL is its variable, and may hold a password.
-        "store.url" => None,
         _ if key.starts_with("agents.") => None,
         _ => Some(format!("HARNESS_{}", key.replace('.', "_").to_ascii_uppercase())),
     }

@@ -100,9 +100,16 @@ fn a_database_that_is_gone_costs_an_error(_: &TestServer) {
     let fleet = Fleet::new(&cluster.server());
     let env = fleet.first("a");
     add(&env, "one", "echo > one", "test -f one");
+    env.run(["run", "--agent", "shell"]).success();
+    env.run(["doctor"]).stdout_contains("PostgreSQL").stdout_contains("results land on origin");
+    let copy: serde_json::Value = serde_json::from_str(&env.read(".harness/mirror.json")).unwrap();
+    assert_eq!(copy["ledger"]["tasks"][0]["id"], "one", "{copy}");
     let port = cluster.server().url().port();
+    let words = format!("cannot reach the database 127.0.0.1:{port}/");
     cluster.crash().unwrap();
     drop(cluster);
-    let ran = env.run(["add", "x"]).code(1);
-    ran.stderr_contains(&format!("cannot reach the database 127.0.0.1:{port}/"));
+    env.run(["add", "x"]).code(1).stderr_contains(&words);
+    // The copy of this machine is shown, with its age.
+    let status = env.run(["status"]).code(0).stdout_contains("1 task");
+    status.stderr_contains(&words).stderr_contains("this is the copy of this machine");
 }

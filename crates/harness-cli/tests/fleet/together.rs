@@ -12,6 +12,10 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("every_view_reads_the_database", every_view_reads_the_database),
     ("a_host_serves_a_ledger_in_a_database", a_host_serves_a_ledger_in_a_database),
     (
+        "a_worker_of_another_machine_leaves_when_asked",
+        a_worker_of_another_machine_leaves_when_asked,
+    ),
+    (
         "a_worker_wakes_when_another_machine_adds_a_task",
         a_worker_wakes_when_another_machine_adds_a_task,
     ),
@@ -60,7 +64,7 @@ fn every_view_reads_the_database(server: &TestServer) {
     b.git(["fetch", "--quiet"]);
     b.run(["verify", "one"]).code(0).stdout_contains("1 of 1 hold");
     b.run(["task", "show", "one"]).success().stdout_contains("completed");
-    b.run(["export"]).success().stdout_contains("one");
+    b.run(["export", "--to", "checklist"]).success().stdout_contains("one");
     let status = b.run(["store", "status", "--json"]).success().json();
     assert_eq!((status["ledger"].as_str(), status["tasks"].as_u64()), (Some("shop"), Some(1)));
     let seen = a.run(["store", "status", "--json"]).success().json();
@@ -94,4 +98,21 @@ fn a_worker_wakes_when_another_machine_adds_a_task(server: &TestServer) {
     let claimed = b.ran(waiting.wait_with_output().unwrap()).success().json();
     assert_eq!(claimed["task"]["id"], "one", "{claimed}");
     b.run(["shutdown"]).success();
+}
+
+fn a_worker_of_another_machine_leaves_when_asked(server: &TestServer) {
+    let fleet = Fleet::new(server);
+    let a = fleet.first("a");
+    let b = fleet.another("b");
+    let working = start(&b, &["work", "--agent", "shell", "--wait"]);
+    let is_listed = || {
+        let workers = a.run(["workers", "--json"]).success().json();
+        workers["workers"].as_array().unwrap().iter().any(|worker| worker["id"] == "b")
+    };
+    while !is_listed() {}
+    a.run(["store", "pull"]).code(1).stderr_contains("worker b on ");
+    a.run(["workers", "drain", "nobody"]).code(1).stderr_contains("is called \"nobody\"");
+    a.run(["workers", "drain", "b"]).success().stdout_contains("1 worker leaves");
+    b.ran(working.wait_with_output().unwrap()).success();
+    assert!(!is_listed(), "it has left the list");
 }

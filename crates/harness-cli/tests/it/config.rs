@@ -57,6 +57,9 @@ fn every_value_is_shown_with_where_it_came_from() {
     fleet.target              -                                                    built in
     fleet.backup_minutes      10                                                   built in
     fleet.share_rescue        true                                                 built in
+    store.url                 -                                                    built in
+    store.ledger              -                                                    built in
+    store.password_command    -                                                    built in
     import.sync               false                                                built in
     agents.mine.command       "my-agent --fast"                                    [HOME]/.config/harness/config.toml:3
     agents.mine.price.input   1.0                                                  [ROOT]/harness.toml:4

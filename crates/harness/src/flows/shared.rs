@@ -2,6 +2,7 @@
 //! tree, and a way to wait for the others.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -55,6 +56,8 @@ pub struct SharedWork {
     pub is_alive: Arc<dyn Fn(&WorkerId) -> bool + Send + Sync>,
     /// The first reason for which a worker of this process stopped that stops all of them.
     stopped: Arc<Mutex<Option<Stop>>>,
+    /// The workers of this process that were asked to leave.
+    leaving: Arc<Mutex<BTreeSet<WorkerId>>>,
 }
 
 impl SharedWork {
@@ -69,7 +72,23 @@ impl SharedWork {
             is_dead: Arc::new(|_| false),
             is_alive: Arc::new(|_| false),
             stopped: Arc::default(),
+            leaving: Arc::default(),
         }
+    }
+
+    /// Lets these workers finish their task and leave. Others are not affected.
+    pub fn ask_to_leave(&self, workers: &[WorkerId]) {
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.extend(workers.iter().cloned());
+        drop(leaving);
+        self.changes.notify();
+    }
+
+    /// Returns the stop of a worker that was asked to leave.
+    fn asked_to_leave(&self, worker: &WorkerId) -> Option<Stop> {
+        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = || Stop::with_words(StopReason::Once, "it was asked to leave".to_owned());
+        leaving.contains(worker).then(words)
     }
 
     /// Keeps the other workers from claiming more if this stop concerns all of them.
@@ -225,7 +244,7 @@ impl OwnPlace {
     ) -> Others {
         let mut others = Others {
             session_claims: ledger.head().session_claims,
-            stopped: self.shared.stopped(),
+            stopped: self.shared.stopped().or_else(|| self.shared.asked_to_leave(&self.worker)),
             ..Others::default()
         };
         let claimed = ledger.selection().claimed().filter_map(|id| ledger.task(id));

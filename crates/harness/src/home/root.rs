@@ -76,6 +76,8 @@ files! {
     FAILURES, failures: ".harness/failures";
     /// The gate of a phase that stayed closed when it was last tried.
     GATE, gate: ".harness/gate.json";
+    /// The copy of a ledger in a database.
+    MIRROR, mirror: ".harness/mirror.json";
     /// The folder of versions that were replaced.
     ARCHIVE, archive: ".harness/archive";
     /// The folder of the records of running processes.

@@ -259,6 +259,10 @@ impl Observer for Daemon {
     fn relayed(&self, transaction: &Transaction<'_>) {
         self.committed(transaction);
     }
+
+    fn changed_elsewhere(&self) {
+        self.changed.send_replace(());
+    }
 }
 
 /// The reason why a daemon ended.

@@ -1,22 +1,31 @@
 //! Where a project keeps its ledger: in the files of its root, or in a database.
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 #[cfg(feature = "postgres")]
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use harness_core::{Command, Epoch, Ledger, Receipt, TaskId, Timestamp};
 
 use super::Project;
 use crate::store::{
-    Applied, AppliedOnce, FileStore, Locking, NewsSince, Store, StoreError, TransactionId,
+    Applied, AppliedOnce, FileStore, Locking, NewsSince, Observers, Store, StoreError,
+    TransactionId, Writer,
 };
 #[cfg(feature = "sqlite")]
 use crate::store::{RunStore, RunStoreError, Runs};
 #[cfg(feature = "postgres")]
 use crate::{
     home::Outside,
-    store::postgres::{Database, DatabaseAccess},
+    store::{
+        Observer as _,
+        postgres::{Database, DatabaseAccess, DatabaseError},
+    },
 };
 
 /// The place of the ledger, its log, its receipts and the record of runs: the files of the root, which
@@ -34,7 +43,21 @@ type Access = dyn Fn() -> Result<DatabaseAccess, String> + Send + Sync;
 #[cfg(feature = "postgres")]
 struct LazyDatabase {
     access: Box<Access>,
-    opened: Mutex<Option<Database>>,
+    opened: Mutex<Opened>,
+}
+
+/// The time for which a database that could not be opened is not tried again by the same process, which
+/// would wait for it once more for each thing that it shows.
+#[cfg(feature = "postgres")]
+const AWAY: Duration = Duration::from_secs(5);
+
+#[cfg(feature = "postgres")]
+#[derive(Default)]
+enum Opened {
+    #[default]
+    Never,
+    Connected(Database),
+    Failed(Instant, DatabaseError),
 }
 
 impl Backing {
@@ -65,14 +88,65 @@ impl Backing {
     pub fn open(&self) -> Result<Option<Database>, StoreError> {
         let Some(lazy) = &self.database else { return Ok(None) };
         let mut opened = lazy.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(database) = &*opened {
-            return Ok(Some(database.clone()));
+        match &*opened {
+            Opened::Connected(database) => return Ok(Some(database.clone())),
+            Opened::Failed(at, why) if at.elapsed() < AWAY => return Err(why.clone().into()),
+            Opened::Never | Opened::Failed(..) => {}
         }
         let access = (lazy.access)().map_err(|why| StoreError::Unusable { why })?;
-        let database = Database::open(access)?;
-        Ok(Some(opened.insert(database).clone()))
+        match Database::open(access) {
+            Ok(database) => {
+                *opened = Opened::Connected(database.clone());
+                Ok(Some(database))
+            }
+            Err(why) => {
+                *opened = Opened::Failed(Instant::now(), why.clone());
+                Err(why.into())
+            }
+        }
     }
 }
+
+impl Backing {
+    /// Follows the changes of other machines, wakes what waits for a change, and keeps the copy of the
+    /// ledger on this machine; `None` for files.
+    #[cfg(feature = "postgres")]
+    pub(super) fn follow(
+        &self,
+        root: &Path,
+        writer: &Arc<Writer>,
+        observers: Observers,
+    ) -> Result<Option<Following>, StoreError> {
+        let Some(database) = self.open()? else { return Ok(None) };
+        let mirror = super::mirror::keep(root, writer)?;
+        let known = AtomicU64::new(0);
+        let follower = database.follow(move |news| {
+            if known.swap(news.version, Ordering::Relaxed) != news.version {
+                observers.changed_elsewhere();
+                // A full channel means that a copy is about to be made.
+                _ = mirror.try_send(());
+            }
+        })?;
+        Ok(Some(Following(follower)))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    pub(super) fn follow(
+        &self,
+        _: &Path,
+        _: &Arc<Writer>,
+        _: Observers,
+    ) -> Result<Option<Following>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// Follows the changes of other machines until it is dropped.
+pub(super) struct Following(
+    #[cfg(feature = "postgres")]
+    #[expect(dead_code, reason = "it works until it is dropped")]
+    crate::store::postgres::Follower,
+);
 
 impl std::fmt::Debug for Backing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

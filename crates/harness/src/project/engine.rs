@@ -7,6 +7,7 @@ use std::{
 
 use harness_core::Ledger;
 
+use super::backing::Following;
 use crate::{
     agent::Desk,
     clock::Clock,
@@ -86,6 +87,7 @@ pub struct Engine<K> {
     observers: Observers,
     watching: Subscription,
     tenure: Tenure,
+    following: Option<Following>,
 }
 
 impl<K: Keeper> Engine<K> {
@@ -95,7 +97,13 @@ impl<K: Keeper> Engine<K> {
         let seen = observers.clone();
         let watching = hub.subscribe("*", move |envelope: &Envelope| seen.event(envelope));
         let desk = Desk::default();
-        Self { root, keeper, hub, clock, secrets, desk, observers, watching, tenure }
+        let following = None;
+        Self { root, keeper, hub, clock, secrets, desk, observers, watching, tenure, following }
+    }
+
+    /// Follows the changes of other machines until it ends.
+    pub(super) fn following(self, following: Option<Following>) -> Self {
+        Self { following, ..self }
     }
 
     /// Returns the state root.
@@ -127,7 +135,8 @@ impl<K: Keeper> Engine<K> {
     /// are judged if this process held them alone, and only then the observers end. The error
     /// concerns that judgement.
     pub fn end(self) -> Result<()> {
-        let Self { keeper, observers, watching, tenure, .. } = self;
+        let Self { keeper, observers, watching, tenure, following, .. } = self;
+        drop(following);
         let settled = match tenure {
             Tenure::Sole => keeper.settle(),
             Tenure::Shared => Ok(()),

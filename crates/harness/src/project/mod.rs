@@ -5,6 +5,8 @@ mod backing;
 mod budget;
 mod engine;
 mod flow;
+#[cfg(feature = "postgres")]
+mod mirror;
 mod options;
 mod record;
 mod reversal;
@@ -41,6 +43,8 @@ pub use backing::{Backing, LedgerStore};
 pub use budget::RunBudget;
 pub use engine::{Engine, Keeper, Parts, Tenure};
 pub use flow::Pursuit;
+#[cfg(feature = "postgres")]
+pub use mirror::LedgerMirror;
 pub use options::{AgentTerms, RunOptions};
 pub use record::{RUN_LEASE_SECONDS, RunDriver, RunError, RunRecord, RunStart, new_run_id};
 pub use reversal::{Reversal, ReversalEnd};
@@ -160,13 +164,16 @@ impl Project {
             Locking::Held(_) | Locking::HeldElsewhere => Tenure::Sole,
         };
         let store = self.store(locking)?;
-        match (tenure, self.backing.is_files()) {
+        let watching = observers.clone();
+        let engine = match (tenure, self.backing.is_files()) {
             (Tenure::Sole, true) => self.engine_over(store, tenure, hub, observers),
             // A ledger in a database has no file that others could edit.
             (Tenure::Shared, _) | (Tenure::Sole, false) => {
                 self.engine_over(store.hosting(), Tenure::Shared, hub, observers)
             }
-        }
+        }?;
+        let following = self.backing.follow(&self.root, engine.keeper(), watching)?;
+        Ok(engine.following(following))
     }
 
     /// Does the same over any store.

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use harness_core::{
     Ledger, Refusal, Run, RunId,
     command::{Anew, OfRun, RunStep, Take},
-    run::{Owner, RunStatus, StopReason},
+    run::{Owner, RunLease, RunStatus, StopReason},
     task::Status,
 };
 
@@ -239,13 +239,14 @@ impl RunRecord {
     /// ledger, and runs over the ledger, whose work the next one resumes.
     fn close_stale(&self, ledger: &Ledger, row: &Run) -> Result<(), RunError> {
         for stale in self.runs.live()? {
+            let driven = stale.lease.as_ref().is_some_and(|lease| self.is_driven(lease));
             let over = match &stale.task {
+                // Its process ends it. On another machine, it may have been claimed just now.
+                Some(_) if driven => false,
                 Some(task) => ledger.task(task).is_none_or(|task| {
                     task.status() != Status::InProgress || task.epoch != stale.epoch
                 }),
                 None => {
-                    let lease = stale.lease.as_ref();
-                    let driven = lease.is_some_and(|lease| !self.is_gone(&lease.owner));
                     let superseded = stale.objective.is_none() && row.objective.is_none();
                     superseded && stale.id != row.id && !driven
                 }
@@ -253,10 +254,17 @@ impl RunRecord {
             if over {
                 let by = stale.lease.map(|lease| lease.owner);
                 let step = RunStep::Stop(StopReason::Crashed);
-                self.runs.apply(self.clock.now(), &OfRun { run: stale.id, by, step })??;
+                // A refusal means that another process has taken it meanwhile.
+                _ = self.runs.apply(self.clock.now(), &OfRun { run: stale.id, by, step })?;
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a process drives a row. One of another machine does until its lease ends.
+    fn is_driven(&self, lease: &RunLease) -> bool {
+        let is_here = lease.owner.host == self.driver.owner.host;
+        !self.is_gone(&lease.owner) && (is_here || lease.expires_at > self.clock.now())
     }
 
     fn is_gone(&self, owner: &Owner) -> bool {

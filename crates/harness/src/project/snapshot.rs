@@ -13,6 +13,10 @@ use crate::store::StoreError;
 pub struct LedgerText(Vec<u8>);
 
 impl LedgerText {
+    pub(super) fn of(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     /// Returns the whole ledger.
     pub fn ledger(&self) -> Result<Ledger, StoreError> {
         format::read_ledger(&self.0).map_err(StoreError::Format)

@@ -4,6 +4,7 @@
 mod agents;
 mod claude;
 mod codex;
+mod database;
 mod files;
 mod finding;
 mod login;
@@ -86,6 +87,9 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
     let filters = if trusted { Filters::Run } else { Filters::Off };
     findings.push(repository::check(env, place, filters));
     findings.push(found);
+    if let Some(root) = root.as_ref().filter(|root| !root.backing().is_files()) {
+        findings.extend(database::check(env, root));
+    }
     if let Some(root) = &root {
         findings.extend(files::check(root));
         findings.extend(records::check(invocation, root));

@@ -154,7 +154,8 @@ impl Marker {
 
 /// Returns the current ledger, without a lock and without a repair.
 pub(super) fn look(root: &StateRoot) -> Result<Ledger, String> {
-    root.snapshot().map_err(|why| {
+    let seen = root.seen_text().and_then(|(text, _)| text.ledger());
+    seen.map_err(|why| {
         let text = why.to_string();
         let rest = text.strip_prefix(crate::root::LEDGER).unwrap_or(&text);
         let rest = rest.trim_start_matches([':', ' ']);

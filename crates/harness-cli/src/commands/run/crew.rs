@@ -215,6 +215,11 @@ impl CrewAtWork {
         Ok(())
     }
 
+    /// Returns the records of the workers.
+    pub(super) fn records(&self) -> Vec<WorkerRecord> {
+        self.registrations.iter().map(|of| of.record().clone()).collect()
+    }
+
     pub(super) fn terms(&self) -> Crew {
         let member = |registration: &Registration| {
             let worker = registration.record().id.clone();

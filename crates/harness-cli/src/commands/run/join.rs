@@ -1,6 +1,6 @@
 //! The run that one more worker joins.
 
-use harness::core::Run;
+use harness::{core::Run, store::this_process};
 
 use super::{Args, Joining, resume::chosen_by};
 use crate::{
@@ -13,6 +13,11 @@ use crate::{
 /// that run is used, unless the arguments choose one.
 pub(super) fn joined(root: &StateRoot, joining: &Joining, args: &mut Args) -> Result<Option<Run>> {
     let mut driven = root.project()?.driven_runs()?;
+    if joining.run.is_none() {
+        // A run of another machine is joined by its name only.
+        let here = this_process().host;
+        driven.retain(|run| run.lease.as_ref().is_some_and(|lease| lease.owner.host == here));
+    }
     let run = match (&joining.run, driven.len()) {
         (Some(name), _) => run_of_name(&driven, name)?.clone(),
         (None, 0) => return Ok(None),

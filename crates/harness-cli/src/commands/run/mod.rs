@@ -12,6 +12,7 @@ mod dry_run;
 mod end;
 mod event_lines;
 mod footer;
+mod heartbeat;
 mod join;
 mod keep;
 mod money;

@@ -37,6 +37,7 @@ use super::{
     crew::{BaseId, CrewAtWork, Footing, refuse_beside_others},
     dirty::SetAside,
     event_lines::EventLines,
+    heartbeat::Heartbeat,
     keep, money,
     notify::EventCommand,
     options::team,
@@ -204,6 +205,13 @@ impl Session<'_> {
                 project.engine_beside(run, store, hub, observers)?
             }
         };
+        let heartbeat = match &crew {
+            Some(crew) => {
+                let (records, shared) = (crew.records(), crew.shared.clone());
+                Heartbeat::start(root.backing(), records, engine.keeper(), shared)?
+            }
+            None => None,
+        };
         if crew.is_none() && over_ledger {
             work_alone(engine.keeper())?;
         }
@@ -247,6 +255,7 @@ impl Session<'_> {
         });
         // The engine ends when no request can reach it any more.
         drop(runtime);
+        drop(heartbeat);
         if let Err(why) = engine.end() {
             warn(&why.to_string());
         }
