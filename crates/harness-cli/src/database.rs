@@ -10,9 +10,7 @@ use std::{
 };
 
 use harness::{
-    home::Home,
     process::withhold,
-    project::Backing,
     store::postgres::{DatabaseAccess, DatabaseError, Durability},
     workspace::glance,
 };
@@ -22,7 +20,7 @@ use harness_core::{
 };
 
 use crate::{
-    config::{self, Overrides, has_table},
+    config::{self, Overrides},
     environment::Environment,
     failure::{Failure, Result},
     paint::warn,
@@ -32,29 +30,17 @@ use crate::{
 };
 
 /// The table of harness.toml that marks a ledger in a database.
-const TABLE: &str = "store";
+const TABLE: &str = config::STORE;
 const PASSWORD: &str = "PGPASSWORD";
 const PASSWORD_FILE: &str = "PGPASSFILE";
 
-/// Returns whether the harness.toml of a directory says that its ledger is in a database.
-pub(crate) fn is_named(directory: &Path) -> bool {
-    has_table(&Home::of(directory).config(), TABLE)
-}
-
-/// Returns where the ledger of a root is kept. Nothing is connected before it is used.
-pub(crate) fn backing(env: &Environment, root: &Path) -> Backing {
-    if !is_named(root) {
-        return Backing::files();
-    }
-    // Neither an agent nor a check gets them.
+/// Returns how the database of a root is reached, or why it may not be, with hints in lines of their own.
+pub(crate) fn reach(env: &Environment, root: &Path) -> Result<DatabaseAccess, String> {
+    // Neither an agent nor a check gets it.
     withhold(&[PASSWORD]);
-    let (env, root) = (env.clone(), root.to_owned());
-    Backing::database(move || {
-        let root = StateRoot::at(&root);
-        trusted_access(&env, &root).map_err(|failure| {
-            let hints = failure.hints.iter().map(|hint| format!("\nHint: {hint}"));
-            format!("{}{}", failure.error, hints.collect::<String>())
-        })
+    trusted_access(env, &StateRoot::at(root)).map_err(|failure| {
+        let hints = failure.hints.iter().map(|hint| format!("\nHint: {hint}"));
+        format!("{}{}", failure.error, hints.collect::<String>())
     })
 }
 

@@ -3,17 +3,21 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use harness::{
     home::{Home, Outside, folder::Folder},
     project::Backing,
-    store::disk::{Disk as _, RealDisk},
+    store::{
+        disk::{Disk as _, RealDisk},
+        postgres::DatabaseAccess,
+    },
     workspace::glance,
 };
 
 use crate::{
-    database,
+    config::names_database,
     environment::Environment,
     failure::{Failure, Result},
 };
@@ -23,6 +27,29 @@ pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
 
 /// The number of parents of an agent's directory that a hook searches for a ledger.
 const HOOK_PARENTS: usize = 8;
+
+/// Returns how the database of a root is reached, or why it may not be.
+pub(crate) type ReachDatabase = fn(&Environment, &Path) -> Result<DatabaseAccess, String>;
+
+static REACH: OnceLock<ReachDatabase> = OnceLock::new();
+
+/// Sets how databases are reached, which needs to know what the user trusts, and so the roots.
+pub(crate) fn reach_databases_by(reach: ReachDatabase) {
+    // The first one stays.
+    _ = REACH.set(reach);
+}
+
+/// Returns where the ledger of a root is kept. Nothing is connected before it is used.
+fn backing(env: &Environment, root: &Path) -> Backing {
+    if !names_database(root) {
+        return Backing::files();
+    }
+    let (env, root) = (env.clone(), root.to_owned());
+    Backing::database(move || match REACH.get() {
+        Some(reach) => reach(&env, &root),
+        None => Err("this process cannot reach a database".to_owned()),
+    })
+}
 
 /// A canonical path, and where its ledger is kept. It is found once per command and passed on, so that
 /// nothing else searches, and so that all parts of a command share one connection.
@@ -34,7 +61,7 @@ pub(crate) struct StateRoot {
 
 impl StateRoot {
     fn of(env: &Environment, path: PathBuf) -> Self {
-        let backing = database::backing(env, &path);
+        let backing = backing(env, &path);
         Self { path, backing }
     }
 
@@ -186,7 +213,7 @@ fn pinned_root(pinned: &Path) -> Result<PathBuf> {
 /// another kind of file still marks the root: a search further up would find another ledger, and
 /// opening this one reports the problem.
 fn holds_ledger(directory: &Path) -> bool {
-    fs::symlink_metadata(Home::of(directory).ledger()).is_ok() || database::is_named(directory)
+    fs::symlink_metadata(Home::of(directory).ledger()).is_ok() || names_database(directory)
 }
 
 /// Returns whether there is a ledger, or a trace of a lost one: its backup or its journal. A search

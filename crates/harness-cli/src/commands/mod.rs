@@ -60,18 +60,21 @@ use std::io;
 
 use crate::invocation::Invocation;
 use crate::{
+    database,
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
     interrupt::Interrupt,
     paint::Paint,
     render::{ColorWhen, Out},
+    root,
 };
 use args::{Cli, Command};
 
 pub(crate) fn main() -> ExitCode {
     // This comes first, because the program may have been started as the guard of an agent.
     harness::guard::init();
+    root::reach_databases_by(database::reach);
     let env = Environment::of_this_process();
     let cli = match args::parse() {
         Ok(cli) => cli,

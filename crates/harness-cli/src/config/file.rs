@@ -46,7 +46,7 @@ pub(super) fn read_project(path: &Path) -> Result<Option<ConfigFile>> {
 
 /// Returns whether the file of a repository sets a key of this table. A file that cannot be read sets none
 /// here; the command that loads it reports why.
-pub(crate) fn has_table(path: &Path, table: &str) -> bool {
+pub(super) fn has_table(path: &Path, table: &str) -> bool {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let bytes = Folder::open(folder).and_then(|folder| folder.read_small(name, BYTES_MAX));

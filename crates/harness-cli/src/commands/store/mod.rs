@@ -75,7 +75,7 @@ Examples:
     Compact(CompactArgs),
     /// Print the SQL that makes a role for workers and one that only reads
     ///
-    /// Nothing is executed and nothing is connected. Whoever has the credentials of a worker can change the
+    /// Nothing is executed and nothing is connected. Everyone with the credentials of a worker can change the
     /// ledger, and so what runs on your machines.
     #[command(after_help = "\
 Examples:
