@@ -58,7 +58,7 @@ fn described(next: &Next<WorkerEffect, WorkerEnd>) -> String {
         Next::Start(WorkerEffect::Peek { .. }) => "peek".into(),
         Next::Start(WorkerEffect::Await) => "await".into(),
         Next::Start(WorkerEffect::Open { task }) => format!("open {}", task.id),
-        Next::Start(WorkerEffect::Resolve { task }) => format!("resolve {}", task.id),
+        Next::Start(WorkerEffect::Resolve { task, .. }) => format!("resolve {}", task.id),
         Next::Start(WorkerEffect::Transplant { taken, .. }) => format!("transplant {}", taken.id),
         Next::Wait => "wait".into(),
         Next::Cancel(_) => "cancel".into(),

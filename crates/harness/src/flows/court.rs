@@ -11,7 +11,7 @@ use harness::{
     blocking::blocking,
     check::{Check, Checked},
     core::{
-        CommitId, Receipt, Task,
+        CommitId, Epoch, Receipt, Task, TaskId,
         machine::judge::{Around, Before, Ended, JudgedTree, Rules, Setting},
         protect::Protected,
     },
@@ -27,6 +27,9 @@ use super::{Site, tools::until_cancelled};
 /// Makes a receipt durable, or returns the error.
 pub type Record = dyn Fn(&Receipt) -> Result<()> + Send + Sync;
 
+/// Returns the receipt of a claim, which another worker may have made; `None` if there is none.
+pub type ReadReceipt = dyn Fn(&TaskId, Epoch) -> Result<Option<Receipt>> + Send + Sync;
+
 /// The rules by which work is judged, and the record of the result.
 #[derive(Clone)]
 pub struct Judging {
@@ -36,6 +39,19 @@ pub struct Judging {
     pub agent: Option<String>,
     /// Called before the completion is committed.
     pub record: Arc<super::Record>,
+    /// Called when a worker completes what another one has landed.
+    pub kept: Arc<super::ReadReceipt>,
+}
+
+impl Judging {
+    /// Records the receipt of one claim for a later claim of the same task. What was judged is the
+    /// same, and only the worker that completes it is another one.
+    pub(super) fn carry_over(&self, task: &TaskId, from: Epoch, to: Epoch) -> Result<()> {
+        match (self.kept)(task, from)? {
+            Some(receipt) => (self.record)(&Receipt { epoch: to, ..receipt }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// How far judging may reach into the work tree and its repository.

@@ -20,7 +20,7 @@ use harness::{
     workspace::{WorkspaceError, with_trailer},
 };
 
-pub use super::court::{Court, Judging, Reach, Record};
+pub use super::court::{Court, Judging, Reach, ReadReceipt, Record};
 use super::{Bench, court::is_about_the_work, failure, site::Here};
 
 /// The amount of a failing check's output that goes into the next prompt.

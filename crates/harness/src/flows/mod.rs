@@ -36,7 +36,7 @@ pub use closed_gate::ClosedGate;
 pub use failure::{failed_output, failed_output_of};
 pub use handoff::HandoffPlace;
 #[doc(hidden)]
-pub use judge::{Judging, Record};
+pub use judge::{Judging, ReadReceipt, Record};
 pub use loop_settings::LoopSettings;
 #[doc(hidden)]
 pub use shared::{OwnPlace, SharedWork};

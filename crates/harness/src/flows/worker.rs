@@ -6,7 +6,7 @@ use harness::{
     Branch, Error, Result,
     agent::Prompt,
     core::{
-        Command, Stop, Task, TaskId, Timestamp, WorkerId,
+        Command, Epoch, Stop, Task, TaskId, Timestamp, WorkerId,
         agent::End,
         check::Verdict,
         command::{Note, Place},
@@ -87,7 +87,7 @@ where
             Ok(WorkerReport::Awaited)
         }
         WorkerEffect::Open { task } => open(&branch, &bench, &task).await,
-        WorkerEffect::Resolve { task } => reached(resolved(&bench, &task).await),
+        WorkerEffect::Resolve { task, epoch } => reached(resolved(&bench, &task, epoch).await),
         WorkerEffect::Transplant { found, taken } => {
             reached(transplanted(&branch, &bench, &found, &taken).await)
         }
@@ -134,9 +134,11 @@ fn reached(performed: Result<WorkerReport>) -> Result<WorkerReport> {
     }
 }
 
-async fn resolved(bench: &Bench, task: &Task) -> Result<WorkerReport> {
+async fn resolved(bench: &Bench, task: &Task, epoch: Epoch) -> Result<WorkerReport> {
     let landed = resolve(bench, task).await?;
     if landed == LandedAlready::Yes {
+        let before = task.epoch.unwrap_or_default();
+        bench.tools.judging.carry_over(&task.id, before, epoch)?;
         end_dead_branch(bench, task).await?;
     }
     Ok(WorkerReport::Resolved(landed))

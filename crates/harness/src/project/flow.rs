@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use harness_core::{
-    Stop, agent::End, command::RunStep, machine::session::SessionTerms, run::StopReason,
+    Stop, TaskId, agent::End, command::RunStep, machine::session::SessionTerms, run::StopReason,
 };
 
 use super::{ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions, RunPart};
@@ -103,11 +103,17 @@ impl<K: Keeper> Engine<K> {
 
     fn bench(&self, run: &ActiveRun, options: RunOptions) -> Bench {
         let loops = options.loops(run);
-        let RunOptions { lease_seconds, agents, rules, receipts, .. } = options;
+        let RunOptions { lease_seconds, agents, rules, receipts, kept_receipts, .. } = options;
         let clock = Arc::clone(&self.clock);
         let keeper = Arc::clone(&self.keeper);
         let root = self.root.clone();
         let in_root = move |receipt: &harness_core::Receipt| Ok(store::record(&root, receipt)?);
+        let is_elsewhere = receipts.is_some();
+        let root = self.root.clone();
+        let kept_in_root = move |task: &TaskId, epoch| match is_elsewhere {
+            true => Ok(None),
+            false => Ok(store::receipt(&root, task, epoch)?),
+        };
         let tools = Tools {
             ports: Ports {
                 commit: Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock)),
@@ -132,6 +138,7 @@ impl<K: Keeper> Engine<K> {
                 rules,
                 agent: Some(run.row().agent.clone()),
                 record: receipts.unwrap_or_else(|| Arc::new(in_root)),
+                kept: kept_receipts.unwrap_or_else(|| Arc::new(kept_in_root)),
             },
             loops,
             shared: options.shared,

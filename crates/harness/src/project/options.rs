@@ -11,7 +11,7 @@ use harness_core::{
 
 use super::{ActiveRun, RUN_LEASE_SECONDS};
 use crate::{
-    flows::{LoopSettings, Record, SharedWork},
+    flows::{LoopSettings, ReadReceipt, Record, SharedWork},
     prompts::Prompts,
     shell::{Shell, SystemShell},
     workspace::Workspace,
@@ -45,6 +45,8 @@ pub struct RunOptions {
     pub rules: attempt::Rules,
     /// The record of receipts; `None` for the one in the state root.
     pub receipts: Option<Arc<Record>>,
+    /// Reads the receipts of other workers; `None` if all of them are where this one records its own.
+    pub kept_receipts: Option<Arc<ReadReceipt>>,
     /// The rule by which the promise is searched.
     pub promise_match: promise::Match,
     /// Iterations without progress in a row; 0 is no limit.
@@ -85,6 +87,7 @@ impl RunOptions {
             socket: None,
             rules: attempt::Rules::default(),
             receipts: None,
+            kept_receipts: None,
             promise_match: promise::Match::Line,
             stall_limit: STALL_LIMIT,
             waits: true,

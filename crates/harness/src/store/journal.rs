@@ -6,7 +6,7 @@
 use std::io;
 
 use harness_core::{
-    Fact, Ledger,
+    Fact, Ledger, TaskId,
     format::{
         Document, State,
         journal::{self, Ending, Known, Receipts, Touched},
@@ -120,15 +120,23 @@ fn adopted(disk: &dyn Disk, ledger: &Ledger) -> io::Result<Known> {
     Ok(known)
 }
 
-/// Returns the receipts of the completions among `facts`. They were made durable before.
+/// Returns the tasks that were completed.
+pub(super) fn completed(facts: &[Fact]) -> Vec<&TaskId> {
+    let completed = facts.iter().filter_map(|fact| match fact {
+        Fact::Completed { task, .. } => Some(task),
+        _ => None,
+    });
+    completed.collect()
+}
+
+/// Returns the receipts of the current claims of `tasks`. They were made durable before.
 pub(super) fn receipts_of(
     disk: &dyn Disk,
     ledger: &Ledger,
-    facts: &[Fact],
+    tasks: &[&TaskId],
 ) -> io::Result<Receipts> {
     let mut kept = Receipts::new();
-    for fact in facts {
-        let Fact::Completed { task, .. } = fact else { continue };
+    for task in tasks {
         let Some(epoch) = ledger.task(task).and_then(|task| task.epoch) else { continue };
         keep(disk, &receipts::name(task, epoch), &mut kept)?;
     }

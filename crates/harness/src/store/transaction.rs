@@ -96,8 +96,8 @@ impl FileStore {
         self.end_log_line()?;
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         if self.disk.journals() {
-            made.receipts =
-                journal::receipts_of(&*self.disk, &known.ledger, &applied.facts[restored..])?;
+            let completed = journal::completed(&applied.facts[restored..]);
+            made.receipts = journal::receipts_of(&*self.disk, &known.ledger, &completed)?;
         }
         if held.as_ref().is_some_and(|h| !h.still_held()) {
             return Err(StoreError::LockLost);

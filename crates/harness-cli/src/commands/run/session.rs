@@ -218,6 +218,11 @@ impl Session<'_> {
         self.log_warnings(engine.keeper())?;
         let mut options = self.options(&agents, bound.path());
         options.shared = crew.as_ref().map(|crew| crew.shared.clone());
+        if !project.backing().is_files() {
+            let theirs = project.clone();
+            let kept = move |task: &_, epoch| Ok(theirs.receipt(task, epoch)?);
+            options.kept_receipts = Some(Arc::new(kept));
+        }
         let terms = self.session(crew.as_ref().map(CrewAtWork::terms));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let set_aside = match self.dirty {

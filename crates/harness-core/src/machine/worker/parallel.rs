@@ -108,7 +108,7 @@ impl Worker {
         match over.found.intent() {
             Some(Intent::Land { .. }) => {
                 let task = Box::new(over.found.clone());
-                self.start(State::Resolving(over), WorkerEffect::Resolve { task })
+                self.start(State::Resolving(over), WorkerEffect::Resolve { task, epoch })
             }
             Some(Intent::Rollback { .. }) | None => self.transplant(over),
         }

@@ -1,7 +1,7 @@
 //! The start conditions of a worker, its effects with their results, and its end.
 
 use crate::{
-    Holder, Ledger, Stop, Task, TaskId, Timestamp, WorkerId,
+    Epoch, Holder, Ledger, Stop, Task, TaskId, Timestamp, WorkerId,
     command::{Gone, Place},
     ledger::Phase,
     machine::{
@@ -102,6 +102,8 @@ pub enum WorkerEffect {
     Resolve {
         /// The task as it was found, with the intent to land.
         task: Box<Task>,
+        /// The epoch under which it is taken over. Its completion needs a receipt of that claim.
+        epoch: Epoch,
     },
     /// Brings the work of a dead worker into the worker's own tree, and collects the evidence.
     Transplant {

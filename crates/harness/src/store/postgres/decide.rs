@@ -10,7 +10,7 @@ use harness_core::{
     database::renewals,
     decide,
     format::journal::{Receipts, Touched},
-    task::RenewedLease,
+    task::{Intent, RenewedLease},
 };
 
 use super::{FleetStore, known::Known};
@@ -115,11 +115,19 @@ impl<R> FleetStore<R> {
         Ok(Some(Path::new(Home::ARCHIVE).join(kept)))
     }
 
-    /// Returns the receipts of the completions among `facts`. They were made durable before.
+    /// Returns the receipts of the completions and intended landings among `facts`. They were made
+    /// durable here before. Another machine may have to complete what has landed.
     pub(super) fn receipts(&self, ledger: &Ledger, facts: &[Fact]) -> Result<Receipts, StoreError> {
+        let with_receipt = facts.iter().filter_map(|fact| match fact {
+            Fact::Completed { task, .. } | Fact::Intended { task, intent: Intent::Land { .. } } => {
+                Some(task)
+            }
+            _ => None,
+        });
+        let tasks: Vec<&TaskId> = with_receipt.collect();
         match &self.root {
-            Some(root) if facts.iter().any(|fact| matches!(fact, Fact::Completed { .. })) => {
-                Ok(journal::receipts_of(&RealDisk::open(root)?, ledger, facts)?)
+            Some(root) if !tasks.is_empty() => {
+                Ok(journal::receipts_of(&RealDisk::open(root)?, ledger, &tasks)?)
             }
             _ => Ok(Receipts::new()),
         }
