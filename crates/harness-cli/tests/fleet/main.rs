@@ -21,8 +21,11 @@ type Test = fn(&TestServer);
 fn main() {
     let arguments = Arguments::from_args();
     let server = TestServer::named();
-    let all = [refused::TESTS, secrets::TESTS, soak::TESTS, together::TESTS, transfer::TESTS];
-    let all: Vec<(&str, Test)> = all.concat();
+    let all = [refused::TESTS, secrets::TESTS, together::TESTS, transfer::TESTS];
+    let mut all: Vec<(&str, Test)> = all.concat();
+    if soak::is_wanted() {
+        all.extend(soak::TESTS);
+    }
     if server.is_none() && !arguments.list {
         eprintln!("NOT RUN: {} tests need PostgreSQL, and {VARIABLE} names no server", all.len());
         eprintln!("         `cargo xtask test` starts one for them");
