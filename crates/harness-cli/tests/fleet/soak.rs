@@ -5,7 +5,7 @@ use std::{
     fs::{self, File},
     process::{Child, Stdio},
     thread,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use harness::store::{
@@ -34,6 +34,8 @@ const SIZE: &str = "HARNESS_SOAK";
 const SEED: &str = "HARNESS_SOAK_SEED";
 /// The longest time without a change of the ledger. Leases are shorter.
 const STUCK: Duration = Duration::from_secs(120);
+/// The interval of looks at the runs.
+const LOOK: Duration = Duration::from_millis(200);
 /// The number of tasks that are added after the start.
 const LATE: u64 = 5;
 const LEASE_SECONDS: &str = "10";
@@ -176,9 +178,10 @@ fn every_task_lands_once_whatever_fails(_: &TestServer) {
     let mut chaos = Chaos { cluster: &cluster, fleet: &fleet, random, faults, acknowledged };
     let mut version = follower.news().version;
     while !is_done(&database) {
-        hosts.iter_mut().for_each(|host| host.keep_running(size.workers));
         let next = version + 1 + chaos.random.below(size.gap) as u64;
-        version = wait_for(&follower, &database, next);
+        version = wait_for(&follower, &database, next, || {
+            hosts.iter_mut().for_each(|host| host.keep_running(size.workers));
+        });
         if !is_done(&database) && chaos.faults.values().sum::<u64>() < size.faults {
             chaos.strike(&mut hosts);
         }
@@ -192,13 +195,21 @@ fn every_task_lands_once_whatever_fails(_: &TestServer) {
     hosts.iter().for_each(|host| wait_for_end_of_agents(&host.env));
 }
 
-/// Waits until the ledger has this version, or until everything is done.
-fn wait_for(follower: &Follower, database: &Database, wanted: u64) -> u64 {
-    let mut version = follower.news().version;
+/// Waits until the ledger has this version, or until everything is done. Runs that end on their own are
+/// started again meanwhile: the others wait for what a dead one holds in the line of landings.
+fn wait_for(
+    follower: &Follower,
+    database: &Database,
+    wanted: u64,
+    mut keep_running: impl FnMut(),
+) -> u64 {
+    let (mut version, mut changed) = (follower.news().version, Instant::now());
     while version < wanted && !is_done(database) {
-        version = follower
-            .wait_newer(version, STUCK)
-            .unwrap_or_else(|| panic!("nothing has changed for {STUCK:?} at version {version}"));
+        keep_running();
+        match follower.wait_newer(version, LOOK) {
+            Some(newer) => (version, changed) = (newer, Instant::now()),
+            None => assert!(changed.elapsed() < STUCK, "nothing changes at version {version}"),
+        }
     }
     version
 }
