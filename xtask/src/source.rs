@@ -45,7 +45,21 @@ pub(crate) fn paths(text: &str, crate_name: &str) -> Vec<SourcePath> {
             Kind::Word(_) | Kind::Separator | Kind::Symbol(_) => reader.at += 1,
         }
     }
+    reader.found.extend(named_by_attributes(text));
     reader.found
+}
+
+/// Returns the paths in the text of attributes, such as `#[serde(with = "crate::module")]`.
+fn named_by_attributes(text: &str) -> impl Iterator<Item = SourcePath> {
+    text.lines().enumerate().filter_map(|(n, line)| {
+        let attribute = line.trim_start().strip_prefix("#[")?;
+        let (_, path) = attribute.split_once("= \"crate::")?;
+        let (path, _) = path.split_once('"')?;
+        let segments: Vec<String> =
+            std::iter::once("crate").chain(path.split("::")).map(str::to_owned).collect();
+        let name = segments.last()?.clone();
+        Some(SourcePath { segments, name, line: n + 1 })
+    })
 }
 
 struct Reader {
@@ -349,6 +363,13 @@ mod tests {
         let text = "fn f(a: &crate::b::C) -> harness::D { super::e::f(g::crate_name) }";
         assert_eq!(found(text), ["crate::b::C", "harness::D", "super::e::f"]);
         assert_eq!(found("impl T + use<'a>; std::harness::x; self.crate_"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn paths_in_the_text_of_attributes_are_seen() {
+        let text = "struct A {\n    #[serde(with = \"crate::b::c\")]\n    d: D,\n}";
+        assert_eq!(found(text), ["crate::b::c"]);
+        assert_eq!(paths(text, "harness")[0].line, 2);
     }
 
     #[test]

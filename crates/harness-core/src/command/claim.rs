@@ -97,10 +97,9 @@ pub struct Place {
 }
 
 /// A task and the right to work on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     /// The task after the claim.
-    #[serde(with = "crate::format::task_json")]
     pub task: Task,
     /// The epoch of this claim, which [`Holder`](super::Holder) must name.
     pub epoch: Epoch,

@@ -19,7 +19,7 @@ mod pretty;
 mod read;
 mod row_text;
 mod state;
-pub(crate) mod task_json;
+mod task_json;
 
 #[doc(hidden)]
 pub use document::Document;
