@@ -117,65 +117,15 @@ impl WrittenChange {
 
     /// Returns the statements in their order, without the commit.
     pub(super) fn steps<'a>(&'a self, ledger: &'a i64) -> Vec<Step<'a>> {
-        if self.dropped.is_empty() {
-            let mut steps = vec![self.together(ledger)];
-            steps.extend(receipts(ledger, &self.receipts));
-            return steps;
-        }
-        let mut steps = vec![
-            Step::With(
-                "INSERT INTO harness.change (ledger, version, previous, hash, at, entry) \
-                 VALUES ($1, $2, $3, $4, to_timestamp($5::bigint), $6)",
-                vec![
-                    (ledger, Type::INT8),
-                    (&self.version, Type::INT8),
-                    (&self.previous, Type::TEXT),
-                    (&self.hash, Type::TEXT),
-                    (&self.at, Type::INT8),
-                    (&self.entry, Type::TEXT),
-                ],
-            ),
-            Step::With(
-                "UPDATE harness.ledger SET version = $2, hash = $3, state = $4, head = $5, \
-                 log_bytes = $6, changed_at = to_timestamp($7::bigint) WHERE id = $1",
-                vec![
-                    (ledger, Type::INT8),
-                    (&self.version, Type::INT8),
-                    (&self.hash, Type::TEXT),
-                    (&self.state, Type::TEXT),
-                    (&self.head, Type::TEXT),
-                    (&self.log_bytes, Type::INT8),
-                    (&self.at, Type::INT8),
-                ],
-            ),
-            operation(ledger, &self.operation, &self.version, &self.replies),
-        ];
+        let mut steps = Vec::with_capacity(3);
         if !self.dropped.is_empty() {
+            // It comes first, because a task may be removed and added again in one change.
             steps.push(Step::With(
                 "DELETE FROM harness.task WHERE ledger = $1 AND id = ANY ($2)",
                 vec![(ledger, Type::INT8), (&self.dropped, Type::TEXT_ARRAY)],
             ));
         }
-        if !self.touched.is_empty() {
-            steps.push(Step::With(
-                "DELETE FROM harness.lease WHERE ledger = $1 AND task = ANY ($2)",
-                vec![(ledger, Type::INT8), (&self.touched, Type::TEXT_ARRAY)],
-            ));
-        }
-        if !self.tasks.ids.is_empty() {
-            steps.push(self.tasks.step(ledger, &self.version));
-        }
-        if !self.lines.is_empty() {
-            steps.push(Step::With(
-                "INSERT INTO harness.log (ledger, version, number, line) \
-                 SELECT $1, $2, n, line FROM unnest($3::text[]) WITH ORDINALITY AS u (line, n)",
-                vec![
-                    (ledger, Type::INT8),
-                    (&self.version, Type::INT8),
-                    (&self.lines, Type::TEXT_ARRAY),
-                ],
-            ));
-        }
+        steps.push(self.together(ledger));
         steps.extend(receipts(ledger, &self.receipts));
         steps
     }

@@ -1,4 +1,4 @@
-//! The usual change as one statement. Statements of their own would each be parsed, answered and waited
+//! A change as one statement. Statements of their own would each be parsed, answered and waited
 //! for while the ledger is locked.
 
 use tokio_postgres::types::Type;
@@ -26,7 +26,7 @@ const TOGETHER: &str = "WITH \
      changed_at = to_timestamp($5::bigint) WHERE id = $1";
 
 impl WrittenChange {
-    /// Returns the one statement that writes a change which removes no task.
+    /// Returns the one statement that writes a change. Tasks that it removes are gone before.
     pub(super) fn together<'a>(&'a self, ledger: &'a i64) -> Step<'a> {
         let tasks = &self.tasks;
         Step::With(
