@@ -6,6 +6,7 @@
 
 mod cluster;
 mod proxy;
+mod suite;
 mod tls;
 
 use std::{
@@ -20,6 +21,7 @@ use tokio_postgres::SimpleQueryMessage;
 
 pub use cluster::{Cluster, Programs};
 pub use proxy::{Cut, Proxy};
+pub use suite::{ServerTest, run_tests};
 
 /// The variable with the address of the server that `cargo xtask test` started.
 pub const VARIABLE: &str = "HARNESS_TEST_POSTGRES";
