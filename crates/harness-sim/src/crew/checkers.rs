@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use harness::{store::disk::File, workspace::shared::LANDED_BRANCH};
 use harness_core::{
-    Task,
+    Receipt, Task,
     log::{Kind, LogLine},
     task::{Intent, Status},
 };
@@ -96,7 +96,8 @@ fn completed_means_landed(state: &State, before: &Task, after: &Task) -> Verdict
         return Ok(());
     }
     let epoch = after.epoch.unwrap_or_default();
-    let receipt = state.receipts.iter().rev().find(|kept| kept.task == after.id);
+    let of_claim = |kept: &&Receipt| kept.task == after.id && Some(kept.epoch) == after.epoch;
+    let receipt = state.receipts.iter().rev().find(of_claim);
     let receipt = receipt.ok_or("completed without a receipt")?;
     let commit = receipt.commit.as_ref().ok_or("the receipt names no commit")?;
     let on_it = {

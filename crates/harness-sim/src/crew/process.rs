@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use harness::{
     Engine, Hub, Observers,
-    flows::{Record, SharedWork, Team},
+    flows::{ReadReceipt, Record, SharedWork, Team},
     named,
     project::{
         ActiveRun, AgentTerms, Keeper as _, Parts, RunDriver, RunOptions, RunRecord, RunStart,
@@ -13,7 +13,7 @@ use harness::{
     store::Changes,
 };
 use harness_core::{
-    Run, RunId, Stop, Timestamp, WorkerId,
+    Receipt, Run, RunId, Stop, Timestamp, WorkerId,
     machine::{
         scope::TaskScope,
         session::{Crew, CrewMember, SessionTerms, WhenFull},
@@ -140,6 +140,7 @@ impl Process<'_> {
         options.agents = vec![AgentTerms::default()];
         options.committer = Some("User".to_owned());
         options.receipts = Some(self.recorder());
+        options.kept_receipts = Some(self.reader());
         options.shared = Some(shared);
         options
     }
@@ -162,6 +163,17 @@ impl Process<'_> {
                 .tell(|| format!("      {pid} receipt of {}: {:?}", receipt.task, receipt.commit));
             state.receipts.push(receipt);
             Ok(())
+        })
+    }
+
+    /// Returns the reader of receipts, which are there for every process.
+    fn reader(&self) -> Arc<ReadReceipt> {
+        let floor = self.floor.clone();
+        Arc::new(move |task, commit| {
+            let state = floor.state();
+            let is_it =
+                |kept: &&Receipt| kept.task == *task && kept.commit.as_ref() == Some(commit);
+            Ok(state.receipts.iter().rev().find(is_it).cloned())
         })
     }
 

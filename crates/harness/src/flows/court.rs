@@ -27,8 +27,9 @@ use super::{Site, tools::until_cancelled};
 /// Makes a receipt durable, or returns the error.
 pub type Record = dyn Fn(&Receipt) -> Result<()> + Send + Sync;
 
-/// Returns the receipt of a claim, which another worker may have made; `None` if there is none.
-pub type ReadReceipt = dyn Fn(&TaskId, Epoch) -> Result<Option<Receipt>> + Send + Sync;
+/// Returns the receipt of a task that names this commit, which another worker may have made; `None` if
+/// there is none.
+pub type ReadReceipt = dyn Fn(&TaskId, &CommitId) -> Result<Option<Receipt>> + Send + Sync;
 
 /// The rules by which work is judged, and the record of the result.
 #[derive(Clone)]
@@ -44,10 +45,10 @@ pub struct Judging {
 }
 
 impl Judging {
-    /// Records the receipt of one claim for a later claim of the same task. What was judged is the
-    /// same, and only the worker that completes it is another one.
-    pub(super) fn carry_over(&self, task: &TaskId, from: Epoch, to: Epoch) -> Result<()> {
-        match (self.kept)(task, from)? {
+    /// Records the receipt of a commit that has landed for a later claim of the same task. What was
+    /// judged is the same, and only the worker that completes it is another one.
+    pub(super) fn carry_over(&self, task: &TaskId, landed: &CommitId, to: Epoch) -> Result<()> {
+        match (self.kept)(task, landed)? {
             Some(receipt) => (self.record)(&Receipt { epoch: to, ..receipt }),
             None => Ok(()),
         }

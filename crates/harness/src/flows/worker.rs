@@ -137,8 +137,9 @@ fn reached(performed: Result<WorkerReport>) -> Result<WorkerReport> {
 async fn resolved(bench: &Bench, task: &Task, epoch: Epoch) -> Result<WorkerReport> {
     let landed = resolve(bench, task).await?;
     if landed == LandedAlready::Yes {
-        let before = task.epoch.unwrap_or_default();
-        bench.tools.judging.carry_over(&task.id, before, epoch)?;
+        if let Some(Intent::Land { to, .. }) = task.intent() {
+            bench.tools.judging.carry_over(&task.id, to, epoch)?;
+        }
         end_dead_branch(bench, task).await?;
     }
     Ok(WorkerReport::Resolved(landed))

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use harness_core::{Command, Epoch, Ledger, Receipt, TaskId, Timestamp};
+use harness_core::{Command, CommitId, Epoch, Ledger, Receipt, TaskId, Timestamp};
 
 use super::Project;
 use crate::store::{
@@ -245,6 +245,19 @@ impl Project {
             return Ok(database.receipt(task, epoch)?);
         }
         Ok(crate::store::receipt(&self.root, task, epoch)?)
+    }
+
+    /// Returns the latest receipt of a task that names this commit.
+    pub fn receipt_of_commit(
+        &self,
+        task: &TaskId,
+        commit: &CommitId,
+    ) -> Result<Option<Receipt>, StoreError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.backing.open()? {
+            return Ok(database.receipt_of_commit(task, commit)?);
+        }
+        Ok(crate::store::receipt_of_commit(&self.root, task, commit)?)
     }
 
     /// Opens the record of runs.

@@ -108,12 +108,9 @@ impl<K: Keeper> Engine<K> {
         let keeper = Arc::clone(&self.keeper);
         let root = self.root.clone();
         let in_root = move |receipt: &harness_core::Receipt| Ok(store::record(&root, receipt)?);
-        let is_elsewhere = receipts.is_some();
         let root = self.root.clone();
-        let kept_in_root = move |task: &TaskId, epoch| match is_elsewhere {
-            true => Ok(None),
-            false => Ok(store::receipt(&root, task, epoch)?),
-        };
+        let kept_in_root =
+            move |task: &TaskId, commit: &_| Ok(store::receipt_of_commit(&root, task, commit)?);
         let tools = Tools {
             ports: Ports {
                 commit: Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock)),

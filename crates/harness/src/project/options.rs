@@ -45,7 +45,7 @@ pub struct RunOptions {
     pub rules: attempt::Rules,
     /// The record of receipts; `None` for the one in the state root.
     pub receipts: Option<Arc<Record>>,
-    /// Reads the receipts of other workers; `None` if all of them are where this one records its own.
+    /// Reads the receipts of other workers; `None` for those in the state root.
     pub kept_receipts: Option<Arc<ReadReceipt>>,
     /// The rule by which the promise is searched.
     pub promise_match: promise::Match,

@@ -50,7 +50,7 @@ pub use look::{LockState, look_backup, look_lock, open_log};
 pub use observer::{Observer, Observers, Transaction};
 pub use pull_requests::PullRequest;
 #[doc(hidden)]
-pub use receipts::{latest_receipt, receipt, receipt_path, record};
+pub use receipts::{latest_receipt, receipt, receipt_of_commit, receipt_path, record};
 #[doc(hidden)]
 pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use registry::{Presence, RegisteredWorker, Registration, Registry, WorkerRecord};

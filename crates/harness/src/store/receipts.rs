@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use harness_core::{Epoch, Receipt, TaskId};
+use harness_core::{CommitId, Epoch, Receipt, TaskId};
 
 use super::disk::RealDisk;
 use crate::home::{Home, file_name};
@@ -44,18 +44,42 @@ pub fn receipt(root: &Path, task: &TaskId, epoch: Epoch) -> io::Result<Option<Re
 /// Returns the receipt of the latest claim of a task that has one. Only the names in the folder are
 /// read to find it, not the ledger.
 pub fn latest_receipt(root: &Path, task: &TaskId) -> io::Result<Option<Receipt>> {
-    let names = match fs::read_dir(Home::of(root).receipts()) {
-        Ok(names) => names,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why),
-    };
-    let epoch = |name: &str| {
-        let rest = name.strip_prefix(task.as_str())?.strip_prefix('.')?;
-        rest.strip_suffix(".json")?.parse().ok()
-    };
-    let epochs = names.flatten().filter_map(|entry| epoch(entry.file_name().to_str()?));
-    match epochs.max() {
-        Some(latest) => receipt(root, task, Epoch(latest)),
+    match epochs(root, task)?.last() {
+        Some(latest) => receipt(root, task, *latest),
         None => Ok(None),
     }
+}
+
+/// Returns the latest receipt of a task that names this commit.
+pub fn receipt_of_commit(
+    root: &Path,
+    task: &TaskId,
+    commit: &CommitId,
+) -> io::Result<Option<Receipt>> {
+    for epoch in epochs(root, task)?.into_iter().rev() {
+        let found = receipt(root, task, epoch)?;
+        if found.as_ref().is_some_and(|found| found.commit.as_ref() == Some(commit)) {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the claims of a task that have receipts, oldest first.
+fn epochs(root: &Path, task: &TaskId) -> io::Result<Vec<Epoch>> {
+    let names = match fs::read_dir(Home::of(root).receipts()) {
+        Ok(names) => names,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(why) => return Err(why),
+    };
+    let names = names.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut epochs: Vec<Epoch> = names.filter_map(|name| epoch_of(&name, task)).collect();
+    epochs.sort_unstable();
+    Ok(epochs)
+}
+
+/// Returns the claim of a receipt of this name, if it is one of the task.
+fn epoch_of(name: &str, task: &TaskId) -> Option<Epoch> {
+    let rest = name.strip_prefix(task.as_str())?.strip_prefix('.')?;
+    rest.strip_suffix(".json")?.parse().ok().map(Epoch)
 }

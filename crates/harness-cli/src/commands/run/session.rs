@@ -220,7 +220,7 @@ impl Session<'_> {
         options.shared = crew.as_ref().map(|crew| crew.shared.clone());
         if !project.backing().is_files() {
             let theirs = project.clone();
-            let kept = move |task: &_, epoch| Ok(theirs.receipt(task, epoch)?);
+            let kept = move |task: &_, commit: &_| Ok(theirs.receipt_of_commit(task, commit)?);
             options.kept_receipts = Some(Arc::new(kept));
         }
         let terms = self.session(crew.as_ref().map(CrewAtWork::terms));

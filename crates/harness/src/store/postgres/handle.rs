@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use harness_core::{
-    Epoch, Fact, Ledger, Receipt, TaskId, Timestamp,
+    CommitId, Epoch, Fact, Ledger, Receipt, TaskId, Timestamp,
     format::{Document, journal::Receipts},
     ledger::Head,
 };
@@ -246,6 +246,26 @@ impl Database {
             let rows = link.query(sql, vec![(&ledger, Type::INT8), (&name, Type::TEXT)])?;
             let entry: Option<String> = rows.first().map(|row| get(row, 0)).transpose()?;
             Ok(entry.and_then(|entry| serde_json::from_str(&entry).ok()))
+        })
+    }
+
+    /// Returns the latest receipt of a task that names this commit.
+    pub fn receipt_of_commit(
+        &self,
+        task: &TaskId,
+        commit: &CommitId,
+    ) -> Result<Option<Receipt>, DatabaseError> {
+        let (ledger, names) = (self.0.ledger(), format!("{task}."));
+        let sql = "SELECT entry FROM harness.receipt WHERE ledger = $1 AND starts_with(name, $2)";
+        self.0.side().again(|link| {
+            let rows = link.query(sql, vec![(&ledger, Type::INT8), (&names, Type::TEXT)])?;
+            let entries: Vec<String> =
+                rows.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?;
+            let receipts = entries.iter().filter_map(|entry| serde_json::from_str(entry).ok());
+            let of_commit = receipts.filter(|found: &Receipt| {
+                found.task == *task && found.commit.as_ref() == Some(commit)
+            });
+            Ok(of_commit.max_by_key(|found| found.epoch))
         })
     }
 
