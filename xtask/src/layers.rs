@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
         "define",
         "drive",
         "error",
+        "hold",
         "hub",
         "notify",
         "recorder",

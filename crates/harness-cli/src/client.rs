@@ -76,7 +76,9 @@ impl Caller for CommandCaller<'_> {
             (O::Checkpoint | O::Renew | O::Complete | O::Fail, Some(holder)) => {
                 self.invocation.permit_holder(self.root, operation, holder)
             }
-            (O::Claim | O::ForceComplete, _) => self.invocation.permit(self.root, operation),
+            (O::Claim | O::ForceComplete | O::Send | O::Reply | O::Kick | O::Abort, _) => {
+                self.invocation.permit(self.root, operation)
+            }
             _ => Ok(()),
         };
         Ok(permitted?)
@@ -357,6 +359,8 @@ impl From<ClientError> for Failure {
             ClientError::Nobody { .. } => Self::error(text).hint(
                 "start one with `harness daemon start`; `harness run` also answers while it works",
             ),
+            ClientError::Unanswered { .. } => Self::error(text)
+                .hint("it is carried out when the machine answers within some minutes"),
             ClientError::Start(_) => Self::error(text)
                 .hint("its output is in .harness/daemon.log")
                 .hint("set HARNESS_DAEMON=off to use the files without a daemon"),

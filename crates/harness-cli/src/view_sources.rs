@@ -14,7 +14,7 @@ pub(crate) use transcript::{TranscriptPage, transcript};
 use std::collections::BTreeSet;
 
 use harness::{
-    client::open_questions,
+    client::{Hosts, open_questions},
     clock::{Clock as _, SystemClock},
     flows::ClosedGate,
     project::LedgerText,
@@ -31,6 +31,7 @@ use harness::{
 };
 use harness_core::{
     Epoch, Ledger, Receipt, Run, Task, TaskId, Timestamp,
+    database::HostPresence,
     format::{Glance, TaskGlance},
     ledger::SessionConfig,
     task::Status,
@@ -75,11 +76,11 @@ impl Surroundings {
 
     /// Does the same for a surface that outlives the command.
     pub(crate) fn of(env: &Environment, root: &StateRoot) -> Self {
-        let is_off = env.get("HARNESS_DAEMON").is_some_and(|value| value == "off");
-        let questions = match is_off {
-            true => Vec::new(),
-            false => open_questions(root.path(), &places(env)),
+        let hosts = match env.get("HARNESS_DAEMON").is_some_and(|value| value == "off") {
+            true => Hosts::Ignored,
+            false => Hosts::Asked,
         };
+        let questions = open_questions(root.path(), hosts, &places(env), root.backing());
         // An unreadable file must not prevent the display of the rest.
         let gate = ClosedGate::read(root.path()).ok().flatten();
         let mut workers = Registry::of(root.path()).workers().unwrap_or_default();
@@ -113,9 +114,6 @@ impl Surroundings {
     }
 }
 
-/// The time after which a worker of another machine that did not report counts as gone.
-const SEEN_WITHIN: i64 = 60;
-
 /// Returns the workers of other machines, if the ledger is in a database.
 fn elsewhere(root: &StateRoot, here: &[RegisteredWorker]) -> Vec<RegisteredWorker> {
     let Ok(Some(database)) = root.backing().open() else { return Vec::new() };
@@ -123,9 +121,9 @@ fn elsewhere(root: &StateRoot, here: &[RegisteredWorker]) -> Vec<RegisteredWorke
     let is_here = |id: &harness_core::WorkerId| here.iter().any(|known| known.record.id == *id);
     let others = workers.into_iter().filter(|worker| !is_here(&worker.id));
     let registered = others.map(|worker| RegisteredWorker {
-        presence: match now.seconds() - worker.seen_at.seconds() < SEEN_WITHIN {
-            true => Presence::Alive,
-            false => Presence::Dead,
+        presence: match HostPresence::of(now.since(worker.seen_at)) {
+            HostPresence::Present => Presence::Alive,
+            HostPresence::Gone => Presence::Dead,
         },
         record: WorkerRecord {
             id: worker.id,

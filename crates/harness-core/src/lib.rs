@@ -21,6 +21,8 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+#[doc(hidden)]
+pub mod backoff;
 pub mod category;
 pub mod check;
 pub mod command;

@@ -58,12 +58,13 @@ pub fn position(line: &[LandingEntry], task: &TaskId, epoch: Epoch) -> Option<us
     line.iter().position(|entry| entry.task == *task && entry.epoch == epoch)
 }
 
-/// Removes the entries without a sign of life.
-pub fn drop_silent(line: &mut Vec<LandingEntry>, now: Timestamp) {
-    let silent = |entry: &LandingEntry| {
-        entry.renewed_at.is_none_or(|renewed| now.since(renewed) > SILENT_SECONDS)
-    };
-    line.retain(|entry| !silent(entry));
+/// Returns whether an entry has lost its place: it gave no sign of life for too long, or its claim has
+/// ended. A worker that stops in order ends its lease, so that nobody has to wait for it.
+pub fn has_lost_place(ledger: &Ledger, entry: &LandingEntry, now: Timestamp) -> bool {
+    let task = ledger.task(&entry.task).filter(|task| task.epoch == Some(entry.epoch));
+    let is_claimed = |task: &Task| task.claim().is_some() && !task.lease_ran_out(now);
+    let is_silent = |renewed| now.since(renewed) > SILENT_SECONDS;
+    !task.is_some_and(is_claimed) || entry.renewed_at.is_none_or(is_silent)
 }
 
 /// Whether an entry waits because of a conflict or a failed check on top of results that had not

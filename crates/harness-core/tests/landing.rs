@@ -358,13 +358,12 @@ impl World {
                 branch: LandingBranch { name: "main".into(), tip: hash(self.tip) },
                 line: self.ledger.head().landing.clone(),
                 held_back: line::held_back(&self.ledger, &task(n), &files, self.now).cloned(),
-                dead: self.dead.and_then(|n| {
-                    let dead = self.ledger.head().landing.iter().find(|e| e.task == task(n))?;
-                    Some(Evict { task: dead.task.clone(), epoch: dead.epoch })
+                gone: Evict::first(&self.ledger, self.now, |by| {
+                    self.dead.is_some_and(|n| self.workers[n].holder.worker == *by)
                 }),
             },
             LandEffect::Await => LandReport::Awaited,
-            LandEffect::Rebase { work, onto } => {
+            LandEffect::Rebase { work, onto, .. } => {
                 assert_eq!(index(&work), self.workers[n].work);
                 LandReport::Rebased(self.rebase(n, index(&onto)))
             }
@@ -648,6 +647,24 @@ fn nobody_waits_for_the_entry_of_a_dead_worker() {
         world.go(1);
     }
     assert_eq!(world.landed, [1], "no time had to pass");
+}
+
+#[test]
+fn nobody_waits_for_the_entry_of_a_worker_that_ended_its_lease() {
+    let plan = |file: &'static str| Plan { files: BTreeSet::from([file]), hates: None };
+    let mut world = World::new(vec![plan("a"), plan("b")]);
+    // The store decides whether a worker is gone, because the clock of the one who asks may be wrong.
+    let epoch = world.workers[0].holder.epoch.unwrap();
+    let gone = Gone::LeaseRanOut;
+    world.apply(&Command::Evict(Evict { task: task(0), epoch, gone })).unwrap();
+    assert_eq!(world.ledger.head().landing.len(), 2);
+    let holder = world.workers[0].holder.clone();
+    world.apply(&Command::Renew(Renew::new(holder, 0))).unwrap();
+    world.now = world.now.plus(2);
+    for _ in 0..200 {
+        world.go(1);
+    }
+    assert_eq!(world.landed, [1]);
 }
 
 /// Six results whose checks take a while are judged side by side.

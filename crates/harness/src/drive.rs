@@ -8,7 +8,7 @@ use std::{
 };
 
 use harness_core::{
-    agent::{AgentEvent, Usage},
+    agent::{AgentEvent, StoppedBy, Usage},
     machine::{Input, Machine, Next},
     run::Allowance,
 };
@@ -61,6 +61,14 @@ impl<T> Flight<'_, T> {
         }
         other.await
     }
+
+    /// Waits for the end of the effect, which was asked to stop.
+    async fn end(&mut self) {
+        if let Self::UnderWay(effect) = self {
+            _ = effect.await;
+        }
+        *self = Self::None;
+    }
 }
 
 impl<A: Send + Sync> Branch<A> {
@@ -72,7 +80,8 @@ impl<A: Send + Sync> Branch<A> {
     /// event of an agent, the end of the effect. Events of an agent come before the end of its effect.
     ///
     /// An error of `perform` or of the store ends the drive at once, without asking the machine. A
-    /// failure that the machine should decide about belongs into its `Ended`.
+    /// failure that the machine should decide about belongs into its `Ended`. If the store cannot be
+    /// reached, the effect is stopped first, and its end is waited for.
     ///
     /// ```
     /// use std::{sync::Arc, time::Duration};
@@ -160,7 +169,15 @@ impl<A: Send + Sync> Branch<A> {
                 Next::Commit(command) => match flight.beside(ports.commit.commit(*command)).await {
                     Ok(Ok(reply)) => Input::Committed(reply),
                     Ok(Err(refusal)) => Input::Refused(refusal),
-                    Err(error) => return Err(Error::Commit(error)),
+                    Err(error) => {
+                        if error.is_unreachable() {
+                            // The agent ends in order, because its work is saved for when the store
+                            // is back.
+                            bound.stop(StoppedBy::Fenced);
+                            flight.end().await;
+                        }
+                        return Err(Error::Commit(error));
+                    }
                 },
                 Next::Start(effect) => {
                     assert!(matches!(flight, Flight::None), "one effect at a time");

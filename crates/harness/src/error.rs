@@ -77,6 +77,35 @@ impl Error {
         }
     }
 
+    /// Returns whether the store could not be reached at that moment, and nothing was done.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Commit(error) => error.is_unreachable(),
+            Self::Store(error) => error.is_unreachable(),
+            Self::Runs(error) => error.is_unreachable(),
+            Self::Aborted
+            | Self::NoAnswer { .. }
+            | Self::NoSession
+            | Self::Agent { .. }
+            | Self::GaveUp { .. }
+            | Self::Workspace(_)
+            | Self::Io(_)
+            | Self::Other(_) => false,
+        }
+    }
+
+    /// Returns the error of a store that could not be reached, or any other error as it is.
+    pub(crate) fn into_unreachable(self) -> Result<std::sync::Arc<crate::store::StoreError>, Self> {
+        match self {
+            Self::Commit(error) if error.is_unreachable() => Ok(error),
+            Self::Store(error) if error.is_unreachable() => Ok(std::sync::Arc::new(error)),
+            Self::Runs(error) if error.is_unreachable() => {
+                Ok(std::sync::Arc::new(error.into_store()))
+            }
+            other => Err(other),
+        }
+    }
+
     /// Creates an error of another type.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())

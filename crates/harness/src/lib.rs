@@ -147,6 +147,7 @@ pub mod event;
 pub mod flows;
 #[doc(hidden)]
 pub mod handoff;
+mod hold;
 #[doc(hidden)]
 pub mod home;
 #[doc(hidden)]
@@ -200,6 +201,8 @@ pub use hub::UserReply;
 pub use agent::Told;
 pub use drive::Ports;
 pub use harness_core as core;
+#[doc(hidden)]
+pub use hold::Hold;
 #[doc(no_inline)]
 pub use store::{Commit, Committing, Flushed};
 // A root, a process at work in it, and its observers.

@@ -11,7 +11,8 @@ use crate::{
 /// End a wait for a usage limit now
 ///
 /// A run that waits for a usage limit asks its agent again at once. If a run was killed while it
-/// waited, the wait is forgotten and `harness run --resume` goes on without it.
+/// waited, the wait is forgotten and `harness run --resume` goes on without it. With a ledger in a
+/// database this ends the waits on all machines.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,6 +1,5 @@
 //! `harness questions`
 
-use harness::protocol::QuestionView;
 use serde_json::json;
 
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line};
@@ -8,7 +7,8 @@ use crate::{exit::ExitCode, failure::Result, invocation::Invocation, paint::one_
 /// List the questions that wait for an answer
 ///
 /// Prints one per line: the id that `harness reply` takes, the question, and the choices if there
-/// are any.
+/// are any. With a ledger in a database the questions of all machines are listed, those of others with
+/// the name of the machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,12 +30,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if open.is_empty() {
         eprintln!("no question waits for an answer");
     }
-    for QuestionView { prompt_id, question, choices, .. } in open {
-        let choices = match choices.is_empty() {
-            true => String::new(),
-            false => format!(" [{}]", choices.join(", ")),
-        };
-        invocation.out.line(one_line(&format!("{prompt_id}: {question}{choices}")))?;
+    for question in open {
+        invocation.out.line(one_line(&question.shown()))?;
     }
     Ok(ExitCode::Done)
 }

@@ -6,6 +6,8 @@ use harness_core::role::Operation;
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Answer a question
+///
+/// With a ledger in a database the agent that asks may be on another machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

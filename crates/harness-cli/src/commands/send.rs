@@ -12,7 +12,8 @@ use crate::{
 /// Send a message to the active run, or to one of its agents
 ///
 /// Prints how many agents received it. If none did, the exit code is 1: an agent may have ended, or
-/// it may be one that does not read messages while it works.
+/// it may be one that does not read messages while it works. With a ledger in a database the message
+/// goes to the agents of all machines.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -6,6 +6,8 @@
 #[path = "../it/environment.rs"]
 mod environment;
 
+mod cut_off;
+mod messages;
 mod refused;
 mod secrets;
 mod soak;
@@ -16,10 +18,14 @@ mod transfer;
 use harness_sim::postgres::{ServerTest as Test, run_tests};
 
 fn main() {
-    let all = [refused::TESTS, secrets::TESTS, together::TESTS, transfer::TESTS];
-    let mut all: Vec<(&str, Test)> = all.concat();
-    if soak::is_wanted() {
-        all.extend(soak::TESTS);
-    }
-    run_tests(all);
+    let all: &[&[(&str, Test)]] = &[
+        cut_off::TESTS,
+        messages::TESTS,
+        refused::TESTS,
+        secrets::TESTS,
+        soak::TESTS,
+        together::TESTS,
+        transfer::TESTS,
+    ];
+    run_tests(all.concat());
 }

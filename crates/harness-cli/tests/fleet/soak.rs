@@ -27,23 +27,16 @@ use crate::{
 pub(crate) const TESTS: &[(&str, Test)] =
     &[("every_task_lands_once_whatever_fails", every_task_lands_once_whatever_fails)];
 
-/// `full` asks for the whole size, which takes many minutes, and any other value for a tenth of it.
-/// Without it the test is not there: a host that dies in the line of landings may hold up the others
-/// for a minute, and this happens several times.
+/// `full` asks for the whole size, which takes many minutes. Otherwise it is a tenth of it.
 const SIZE: &str = "HARNESS_SOAK";
 const SEED: &str = "HARNESS_SOAK_SEED";
-/// The longest time without a change of the ledger. Leases are shorter.
+/// The longest time in which no task is completed. Leases are shorter.
 const STUCK: Duration = Duration::from_secs(120);
 /// The interval of looks at the runs.
 const LOOK: Duration = Duration::from_millis(200);
 /// The number of tasks that are added after the start.
 const LATE: u64 = 5;
 const LEASE_SECONDS: &str = "10";
-
-/// Returns whether the test is asked for: `cargo xtask test --soak` does.
-pub(crate) fn is_wanted() -> bool {
-    std::env::var_os(SIZE).is_some()
-}
 
 struct Size {
     workers: u64,
@@ -203,15 +196,37 @@ fn wait_for(
     wanted: u64,
     mut keep_running: impl FnMut(),
 ) -> u64 {
-    let (mut version, mut changed) = (follower.news().version, Instant::now());
+    let mut version = follower.news().version;
+    let (mut completed, mut since) = (count_completed(database), Instant::now());
     while version < wanted && !is_done(database) {
         keep_running();
-        match follower.wait_newer(version, LOOK) {
-            Some(newer) => (version, changed) = (newer, Instant::now()),
-            None => assert!(changed.elapsed() < STUCK, "nothing changes at version {version}"),
+        version = follower.wait_newer(version, LOOK).unwrap_or(version);
+        let count = count_completed(database);
+        if count > completed {
+            (completed, since) = (count, Instant::now());
         }
+        assert!(since.elapsed() < STUCK, "{}", standstill(database));
     }
     version
+}
+
+/// Describes a fleet that stands still: the line of landings, the claims, and the end of the log.
+fn standstill(database: &Database) -> String {
+    let mut store = database.store();
+    let ledger = store.ledger().unwrap();
+    let claimed = ledger.selection().claimed().filter_map(|id| ledger.task(id));
+    let claims: Vec<String> = claimed
+        .map(|task| format!("{} {:?} {:?}", task.id, task.epoch, task.claim().unwrap()))
+        .collect();
+    let line = &ledger.head().landing;
+    let log = database.log_tail(100).unwrap();
+    format!("no task is completed any more; line: {line:#?}; claims: {claims:#?}; log: {log:#?}")
+}
+
+fn count_completed(database: &Database) -> usize {
+    let mut store = database.store();
+    let ledger = store.ledger().unwrap();
+    ledger.tasks().filter(|task| task.status() == Status::Completed).count()
 }
 
 fn is_done(database: &Database) -> bool {

@@ -56,6 +56,16 @@ impl Fleet {
         env
     }
 
+    /// Returns the names of the refs of the remote below a folder.
+    pub(crate) fn refs(&self, below: &str) -> String {
+        self.origin.git(["for-each-ref", "--format=%(refname)", below])
+    }
+
+    /// Returns a file of a commit on the remote.
+    pub(crate) fn file(&self, commit: &str, path: &str) -> String {
+        self.origin.git(["cat-file", "blob", &format!("{commit}:{path}")])
+    }
+
     /// Returns the tasks of the commits on main after the first two, oldest first.
     pub(crate) fn landed(&self) -> Vec<String> {
         let format = "--format=%P|%(trailers:key=Harness-Task,valueonly,separator=%x2C)";

@@ -10,6 +10,7 @@ use crate::{
 pub(crate) const TESTS: &[(&str, Test)] = &[
     ("two_clones_share_one_ledger", two_clones_share_one_ledger),
     ("every_view_reads_the_database", every_view_reads_the_database),
+    ("the_machine_of_a_transcript_is_named", the_machine_of_a_transcript_is_named),
     ("a_host_serves_a_ledger_in_a_database", a_host_serves_a_ledger_in_a_database),
     (
         "a_worker_of_another_machine_leaves_when_asked",
@@ -69,6 +70,34 @@ fn every_view_reads_the_database(server: &TestServer) {
     assert_eq!((status["ledger"].as_str(), status["tasks"].as_u64()), (Some("shop"), Some(1)));
     let seen = a.run(["store", "status", "--json"]).success().json();
     assert_eq!(seen["behind"], 0, "{seen}");
+}
+
+fn the_machine_of_a_transcript_is_named(server: &TestServer) {
+    let fleet = Fleet::new(server);
+    let a = fleet.first("a");
+    let b = fleet.another("b");
+    add(&a, "one", "echo > one", "test -f one");
+    a.run(["run", "--agent", "shell"]).success();
+    let here = fleet.database.value("SELECT DISTINCT host FROM harness.iteration");
+    a.run(["runs", "show"]).success().stdout_contains(&format!("on {here}"));
+    // To the other clone, the first one is on another machine.
+    fleet
+        .database
+        .sql("UPDATE harness.run SET host = 'far'; UPDATE harness.iteration SET host = 'far'");
+    let shown = b.run(["runs", "show", "--json"]).success().json();
+    assert_eq!(
+        (&shown["run"]["host"], &shown["attempts"][0]["host"]),
+        (&"far".into(), &"far".into())
+    );
+    let attempt = shown["attempts"][0]["run_id"].as_str().unwrap();
+    let shown = b.run(["runs", "show", attempt, "--json"]).success().json();
+    assert_eq!(shown["iterations"][0]["host"], "far");
+    b.run(["runs", "show", attempt]).success().stdout_contains(".log (on far)");
+    for args in [&["log", "--agent", "one"][..], &["log", "--agent", attempt], &["log", "--agent"]]
+    {
+        b.run(args).code(1).stderr_contains(" are on far");
+    }
+    a.run(["log", "--agent", "one"]).success();
 }
 
 fn a_host_serves_a_ledger_in_a_database(server: &TestServer) {

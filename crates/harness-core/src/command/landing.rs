@@ -3,15 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Holder, Refusal, Reply};
+use super::{Change, Gone, Holder, Refusal, Reply};
 use crate::{
-    CommitId, Epoch, TaskId, Timestamp,
+    CommitId, Epoch, Task, TaskId, Timestamp, WorkerId,
     fact::{Fact, LineStep},
     ledger::{Head, LandingEntry, Ledger},
     line,
 };
 
-/// A step of the entry of a claim in the line. Entries without a sign of life are dropped on the way.
+/// A step of the entry of a claim in the line. Entries that have lost their place are dropped on the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Landing {
     /// The holder of the claim whose result it is.
@@ -50,13 +50,20 @@ pub enum LandingStep {
     },
 }
 
-/// Removes the entry of a worker that is surely dead.
+/// Removes the entry of a worker that is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evict {
     /// The task of the entry.
     pub task: TaskId,
     /// The epoch of the entry.
     pub epoch: Epoch,
+    /// How it is known that the worker is gone. An older version sends this only for a dead worker.
+    #[serde(default = "dead")]
+    pub gone: Gone,
+}
+
+fn dead() -> Gone {
+    Gone::Dead
 }
 
 impl Landing {
@@ -64,7 +71,7 @@ impl Landing {
         let mut task = self.holder.claimed(ledger)?.clone();
         let epoch = task.epoch.unwrap_or_default();
         let mut head = ledger.head().clone();
-        line::drop_silent(&mut head.landing, now);
+        head.landing.retain(|entry| !line::has_lost_place(ledger, entry, now));
         let at = line::position(&head.landing, &task.id, epoch);
         let missing = || Refusal::NotInLine { task: task.id.clone() };
         match (&self.step, at) {
@@ -120,10 +127,34 @@ impl Landing {
 }
 
 impl Evict {
-    pub(super) fn decide(&self, ledger: &Ledger) -> Change {
+    /// Returns the command for the first entry whose worker is gone; `None` if there is none. `is_dead`
+    /// returns whether a worker is surely dead.
+    pub fn first(
+        ledger: &Ledger,
+        now: Timestamp,
+        is_dead: impl Fn(&WorkerId) -> bool,
+    ) -> Option<Self> {
+        let gone = |entry: &LandingEntry| {
+            let by = ledger.task(&entry.task).and_then(Task::claimed_by);
+            match line::has_lost_place(ledger, entry, now) {
+                true => Some(Gone::LeaseRanOut),
+                false => by.is_some_and(&is_dead).then_some(Gone::Dead),
+            }
+        };
+        ledger.head().landing.iter().find_map(|entry| {
+            let (task, epoch) = (entry.task.clone(), entry.epoch);
+            gone(entry).map(|gone| Self { task, epoch, gone })
+        })
+    }
+
+    pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Change {
         let mut head = ledger.head().clone();
         let reply = Reply::Task(self.task.clone());
-        match line::position(&head.landing, &self.task, self.epoch) {
+        let is_gone = |at: &usize| match self.gone {
+            Gone::Dead => true,
+            Gone::LeaseRanOut => line::has_lost_place(ledger, &head.landing[*at], now),
+        };
+        match line::position(&head.landing, &self.task, self.epoch).filter(is_gone) {
             None => Change::reply(reply),
             Some(at) => {
                 head.landing.remove(at);

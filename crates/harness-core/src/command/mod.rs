@@ -141,7 +141,7 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::Intend(c) => c.decide(ledger, now),
         Command::VoidIntent(c) => c.decide(ledger),
         Command::Landing(c) => c.decide(ledger, now),
-        Command::Evict(c) => Ok(c.decide(ledger)),
+        Command::Evict(c) => Ok(c.decide(ledger, now)),
         Command::TakeOver(c) => c.decide(ledger, now),
         Command::SetMode(c) => c.decide(ledger),
         Command::SetTarget(c) => Ok(c.decide(ledger)),

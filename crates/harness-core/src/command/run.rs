@@ -203,6 +203,22 @@ impl OfRun {
         Ok(change)
     }
 
+    /// Returns the answer to a command that was carried out before, from the rows as they are now.
+    pub fn answer_again(&self, view: &RunView) -> Reply {
+        match &self.step {
+            RunStep::Spend(_) => Reply::Spent(view.parent.as_ref().unwrap_or(&view.run).usage),
+            RunStep::Take(_)
+            | RunStep::Begin { .. }
+            | RunStep::End { .. }
+            | RunStep::WaitUntil(_)
+            | RunStep::AskHuman(_)
+            | RunStep::Session(_)
+            | RunStep::Beat { .. }
+            | RunStep::Allow(_)
+            | RunStep::Stop(_) => Reply::Noted,
+        }
+    }
+
     fn allow(&self, budget: &Budget, now: Timestamp, run: &mut Run) -> Result<(), Refusal> {
         if let Some(parent) = &run.parent {
             let why = format!("run {} is an attempt of {parent}, which has the budget", self.run);

@@ -37,7 +37,7 @@ enum State {
     Begun,
     Joining,
     Looking,
-    /// The entry of a dead worker is removed from the line.
+    /// The entry of a worker that is gone is removed from the line.
     Evicting,
     Waiting,
     Rebasing {
@@ -115,9 +115,13 @@ pub struct Land {
     /// The receipt of the last judgement, with the commit below the judged tree.
     green: (CommitId, Receipt),
     prepared: Option<Prepared>,
+    /// The commit on which the last rebase left the work tree.
+    placed: Option<CommitId>,
     judging: Option<Judge>,
     /// The branch and its commit at the last look.
     branch: LandingBranch,
+    /// The entry that was evicted last.
+    evicted: Option<Evict>,
     lost_swaps: u32,
     /// `true` if the last swap was lost, and counted.
     counted_swap: bool,
@@ -142,8 +146,10 @@ impl Land {
             work,
             green,
             prepared: None,
+            placed: None,
             judging: None,
             branch,
+            evicted: None,
             lost_swaps: 0,
             counted_swap: false,
             aside: false,
@@ -186,15 +192,17 @@ impl Land {
         branch: LandingBranch,
         entries: &[LandingEntry],
         held_back: Option<TaskId>,
-        dead: Option<Evict>,
+        gone: Option<Evict>,
     ) -> Step {
         let overtaken = self.is_overtaken(&branch);
         self.branch = branch;
         if self.interrupts > 0 {
             return self.leave(Leaving::Stop(Stop::interrupted()));
         }
-        if let Some(dead) = dead {
-            return self.commit(State::Evicting, Command::Evict(dead));
+        // An entry that is still there after it was evicted is one that the store does not see as gone.
+        if let Some(gone) = gone.filter(|gone| self.evicted.as_ref() != Some(gone)) {
+            self.evicted = Some(gone.clone());
+            return self.commit(State::Evicting, Command::Evict(gone));
         }
         let (task, epoch) = (&self.terms.holder.task, self.terms.holder.epoch.unwrap_or_default());
         let turn = line::turn(entries, task, epoch, &self.branch.tip, self.terms.preparing);
@@ -216,13 +224,20 @@ impl Land {
     }
 
     fn rebase(&mut self, onto: CommitId, below: Below) -> Step {
-        let effect = LandEffect::Rebase { work: self.work.clone(), onto: onto.clone() };
+        let effect = self.put_on(onto.clone());
         self.start(State::Rebasing { onto, below }, effect)
+    }
+
+    fn put_on(&self, onto: CommitId) -> LandEffect {
+        LandEffect::Rebase { work: self.work.clone(), onto, placed: self.placed.clone() }
     }
 
     fn rebased(&mut self, onto: CommitId, below: Below, rebased: Rebased) -> Step {
         let (commit, tree, files, refused) = match rebased {
-            Rebased::Done { commit, tree, files } => (commit, Some(tree), files, None),
+            Rebased::Done { commit, tree, files } => {
+                self.placed = Some(commit.clone());
+                (commit, Some(tree), files, None)
+            }
             Rebased::Conflict { files } => {
                 let message = format!("Conflict with {} in {}", self.branch.name, files.join(", "));
                 let category = Category::TaskExec;
@@ -246,8 +261,8 @@ impl Land {
     fn refuse(&mut self) -> Step {
         let Some(prepared) = &self.prepared else { return self.look() };
         let Some(refused) = prepared.refused.clone() else { return self.look() };
-        let (work, onto) = (self.work.clone(), self.terms.base.clone());
-        self.start(State::Returning(refused), LandEffect::Rebase { work, onto })
+        let effect = self.put_on(self.terms.base.clone());
+        self.start(State::Returning(refused), effect)
     }
 
     fn leave(&mut self, leaving: Leaving) -> Step {
@@ -299,8 +314,8 @@ impl Land {
             (_, LandReport::Unreachable { why }) => {
                 Next::Done(LandEnd::Left(Stop::with_words(StopReason::EnvSetup, why)))
             }
-            (State::Looking, LandReport::Looked { branch, line, held_back, dead }) => {
-                self.looked(branch, &line, held_back, dead)
+            (State::Looking, LandReport::Looked { branch, line, held_back, gone }) => {
+                self.looked(branch, &line, held_back, gone)
             }
             (State::Looking, LandReport::NoTarget { branch }) => {
                 let why = format!("the target branch {branch} is gone");

@@ -98,7 +98,7 @@ impl Life {
             Ok(call) => call,
             Err(refused) => return Some(Err(refused)),
         };
-        let peer = Peer { pid: 0, role: letter.role, attempt: None, worker: None };
+        let peer = Peer { pid: 0, role: letter.role, attempt: None, worker: None, machine: None };
         tokio::select! {
             biased;
             () = self.floor.deserted(judged_task(&letter.request)) => None,

@@ -42,6 +42,12 @@ struct State {
     cuts: AtomicU64,
     statements: AtomicU64,
     stopped: AtomicBool,
+    /// Whether new connections are refused.
+    refusing: AtomicBool,
+    /// How many connections were asked for.
+    asked: AtomicU64,
+    /// All connections that clients have, or had.
+    clients: Mutex<Vec<TcpStream>>,
 }
 
 impl Proxy {
@@ -55,12 +61,19 @@ impl Proxy {
             cuts: AtomicU64::new(0),
             statements: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            refusing: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+            clients: Mutex::default(),
         });
         let theirs = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if theirs.stopped.load(Ordering::SeqCst) {
                     return;
+                }
+                theirs.asked.fetch_add(1, Ordering::SeqCst);
+                if !theirs.keep(&client) {
+                    continue;
                 }
                 let state = Arc::clone(&theirs);
                 thread::spawn(move || _ = pass(&state, &client));
@@ -82,6 +95,28 @@ impl Proxy {
         *self.state.cut.lock().unwrap() = Some(cut);
     }
 
+    /// Refuses new connections. Those that exist stay.
+    pub fn refuse(&self) {
+        self.state.refusing.store(true, Ordering::SeqCst);
+    }
+
+    /// Cuts all connections and refuses new ones, as if the server were away.
+    pub fn unplug(&self) {
+        let mut clients = self.state.clients.lock().unwrap();
+        self.refuse();
+        clients.drain(..).for_each(|client| _ = client.shutdown(Shutdown::Both));
+    }
+
+    /// Accepts connections again.
+    pub fn plug_in(&self) {
+        self.state.refusing.store(false, Ordering::SeqCst);
+    }
+
+    /// Returns how many connections were asked for, refused ones included.
+    pub fn asked(&self) -> u64 {
+        self.state.asked.load(Ordering::SeqCst)
+    }
+
     /// Returns how many connections were cut.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
@@ -90,6 +125,18 @@ impl Proxy {
     /// Returns how many statements were sent.
     pub fn statements(&self) -> u64 {
         self.state.statements.load(Ordering::SeqCst)
+    }
+}
+
+impl State {
+    /// Keeps a connection, unless it is refused.
+    fn keep(&self, client: &TcpStream) -> bool {
+        let mut clients = self.clients.lock().unwrap();
+        if self.refusing.load(Ordering::SeqCst) {
+            return false;
+        }
+        clients.push(client.try_clone().unwrap());
+        true
     }
 }
 

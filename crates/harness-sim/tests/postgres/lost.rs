@@ -3,13 +3,18 @@
 use std::{
     collections::BTreeSet,
     net::TcpListener,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     thread,
+    time::Duration,
 };
 
-use harness::store::{Runs as _, Store as _, postgres::Database};
+use harness::store::{Runs as _, SteadyRuns, Store as _, postgres::Database};
 use harness_core::{
     Command, Holder, Reply, TaskId, WorkerId,
+    agent::Usage,
     command::{OfRun, Renew, RunStep},
     database::DatabaseUrl,
 };
@@ -31,9 +36,99 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     ("a_renewal_whose_answer_is_lost_is_answered", a_renewal_whose_answer_is_lost_is_answered),
     ("a_renewal_after_lost_ones_is_seen", a_renewal_after_lost_ones_is_seen),
     ("usage_whose_answer_is_lost_is_counted_once", usage_whose_answer_is_lost_is_counted_once),
+    (
+        "usage_that_was_in_doubt_is_added_once_when_the_server_is_back",
+        usage_that_was_in_doubt_is_added_once_when_the_server_is_back,
+    ),
+    (
+        "a_server_that_refuses_a_login_leaves_nothing_in_doubt",
+        a_server_that_refuses_a_login_leaves_nothing_in_doubt,
+    ),
     ("a_server_that_crashes_loses_nothing", a_server_that_crashes_loses_nothing),
     ("a_database_that_is_gone_is_named_without_credentials", a_database_that_is_gone_is_named),
 ];
+
+fn tokens(count: u64) -> Usage {
+    Usage { input_tokens: count, ..Usage::default() }
+}
+
+/// A process charges what its agents use while the server is away, and sends it later under the same ids.
+fn usage_that_was_in_doubt_is_added_once_when_the_server_is_back(server: &TestServer) {
+    let database = server.fresh();
+    database.create();
+    for cut in [Cut::Before, Cut::After] {
+        let proxy = Proxy::before(&database.url());
+        let access = database.access_by(proxy.url(&database.url()));
+        let patience = Duration::from_millis(200);
+        let rows = Arc::new(Database::open(access.with_patience(patience)).unwrap().runs());
+        let runs = SteadyRuns::new(rows);
+        let id = if cut == Cut::Before { id(1) } else { id(2) };
+        let _ = runs.open_run(&harness_core::Run { id: id.clone(), ..run(1) }).unwrap();
+        let apply = |step| runs.apply(at(0), &OfRun { run: id.clone(), by: None, step });
+        let take = harness_core::command::Take::default();
+        apply(RunStep::Take(take)).unwrap().unwrap();
+        let spend = |count| apply(RunStep::Spend(tokens(count))).unwrap().unwrap();
+        assert_eq!(spend(5), Reply::Spent(tokens(5)));
+        proxy.refuse();
+        proxy.cut(cut);
+        assert_eq!(spend(10), Reply::Spent(tokens(15)), "{cut:?}");
+        assert_eq!(proxy.cuts(), 1);
+        assert_eq!(spend(20), Reply::Spent(tokens(35)));
+        assert_eq!(spend(40), Reply::Spent(tokens(75)));
+        assert!(!runs.is_flushed() && runs.flush().unwrap_err().is_unreachable());
+        let stop = RunStep::Stop(harness_core::run::StopReason::Complete);
+        assert!(apply(stop.clone()).unwrap_err().is_unreachable(), "the end is not recorded yet");
+        proxy.plug_in();
+        runs.flush().unwrap();
+        assert!(runs.is_flushed());
+        let stored = || database.open().runs().run(&id).unwrap().unwrap().usage;
+        assert_eq!(stored(), tokens(75), "{cut:?}");
+        apply(stop).unwrap().unwrap();
+        assert_eq!(stored(), tokens(75), "{cut:?}");
+    }
+}
+
+/// During a failover, servers answer for a while that they cannot be used. As long as the outcome of a
+/// change is not known, that is no answer.
+fn a_server_that_refuses_a_login_leaves_nothing_in_doubt(server: &TestServer) {
+    let database = server.fresh();
+    database.create();
+    let proxy = Proxy::before(&database.url());
+    let access = database.access_by(proxy.url(&database.url()));
+    let opened = Database::open(access).unwrap();
+    let (mut store, runs) = (opened.store(), opened.runs());
+    let _ = store.ledger().unwrap();
+    let _ = runs.open_run(&run(1)).unwrap();
+    let allow = |word: &str| {
+        server.sql(&format!("ALTER DATABASE {} ALLOW_CONNECTIONS {word}", database.name));
+    };
+    // Returns when the server has refused a login, which is certain when another one is tried.
+    let refuse_until_noticed = || {
+        let before = proxy.asked();
+        while proxy.asked() < before + 2 {
+            thread::yield_now();
+        }
+        allow("true");
+    };
+    thread::scope(|scope| {
+        allow("false");
+        proxy.cut(Cut::After);
+        let applied = scope.spawn(|| store.apply(at(0), &[add("x")]).unwrap());
+        refuse_until_noticed();
+        assert!(matches!(applied.join().unwrap().replies[..], [Ok(Reply::Task(_))]));
+    });
+    thread::scope(|scope| {
+        allow("false");
+        proxy.cut(Cut::After);
+        let of_run = OfRun { run: id(1), by: None, step: RunStep::Spend(tokens(10)) };
+        let applied = scope.spawn(move || runs.apply(at(0), &of_run).unwrap());
+        refuse_until_noticed();
+        assert_eq!(applied.join().unwrap(), Ok(Reply::Spent(tokens(10))));
+    });
+    let mut fresh = database.open().store();
+    assert_eq!(fresh.ledger().unwrap().len(), 1);
+    assert_eq!(database.open().runs().run(&id(1)).unwrap().unwrap().usage, tokens(10));
+}
 
 const CUTS: [Cut; 6] = [Cut::Before, Cut::After, Cut::After, Cut::Before, Cut::Before, Cut::After];
 

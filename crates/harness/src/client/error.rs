@@ -45,6 +45,13 @@ pub enum ClientError {
         /// The state root.
         root: PathBuf,
     },
+    /// Nobody here has what the request is about, and machines to which it was sent are silent. They may
+    /// still carry it out.
+    #[error("sent to {}, which {} not answered yet", hosts.join(", "), if hosts.len() == 1 { "has" } else { "have" })]
+    Unanswered {
+        /// The names of the machines.
+        hosts: Vec<String>,
+    },
     /// A sandbox forbids this process to connect, and it may not change the files.
     #[error("the sandbox does not let this command connect to harness")]
     Forbidden {

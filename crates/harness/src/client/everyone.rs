@@ -34,8 +34,8 @@ pub(super) fn sockets_beside(root: &Path, host: Option<&Path>) -> BTreeSet<PathB
 }
 
 impl<C: Caller> Client<C> {
-    /// Sends a request to the host and to the other processes, and joins their answers. If nobody is
-    /// there, the files are used.
+    /// Sends a request to the host, to the other processes and to other machines, and joins their
+    /// answers. If nobody is here, the files are used.
     pub(super) fn ask_everyone(&mut self, request: Request) -> Result<Answer, ClientError> {
         let host = self.ask_host(&request).transpose();
         let sockets = match self.options.hosts {
@@ -51,10 +51,13 @@ impl<C: Caller> Client<C> {
             let read = |data| Answer::read(request.verb(), data).ok_or(ClientError::Strange);
             Some(data.and_then(read))
         });
-        match host.into_iter().chain(others).reduce(both) {
+        let own = match host.into_iter().chain(others).reduce(both) {
             Some(answer) => answer,
-            None => self.by_files(request),
-        }
+            None => self.by_files(request.clone()),
+        };
+        #[cfg(feature = "postgres")]
+        let own = self.with_others(&request, own);
+        own
     }
 
     /// Sends a request about an attempt to the process of its worker, because no other process can
@@ -77,7 +80,7 @@ impl<C: Caller> Client<C> {
 
 /// Joins the answers of two processes. An answer counts more than a refusal, because a process
 /// refuses what is for another one.
-fn both(
+pub(super) fn both(
     one: Result<Answer, ClientError>,
     other: Result<Answer, ClientError>,
 ) -> Result<Answer, ClientError> {
@@ -85,6 +88,7 @@ fn both(
         (Ok(one), Ok(other)) => Ok(one.joined(other)),
         (Ok(answer), Err(_)) | (Err(_), Ok(answer)) => Ok(answer),
         (Err(ClientError::Refused(one)), Err(other)) if one.is_not_for() => Err(other),
+        (Err(ClientError::Nobody { .. }), Err(other)) => Err(other),
         (Err(one), Err(_)) => Err(one),
     }
 }

@@ -7,6 +7,8 @@
 
 mod completion;
 mod connection;
+#[cfg(feature = "postgres")]
+mod elsewhere;
 mod error;
 mod events;
 mod everyone;
@@ -35,7 +37,7 @@ pub use events::{EventLine, EventLines};
 pub use host_store::HostStore;
 #[doc(hidden)]
 pub use operations::open_questions;
-pub use options::{Caller, ClientOptions, FileAccess, Hosts, Launch, PlainCaller};
+pub use options::{Caller, ClientOptions, FileAccess, Hosts, Launch, Machines, PlainCaller};
 pub use spawn::StartError;
 #[doc(hidden)]
 pub use spawn::{Way, make_way};

@@ -10,8 +10,11 @@ use harness_core::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Caller, Client, ClientError, Connection, EventLines, Reach, everyone::sockets_beside};
+use super::{
+    Caller, Client, ClientError, Connection, EventLines, Hosts, Reach, everyone::sockets_beside,
+};
 use crate::host::socket::Places;
+use crate::project::Backing;
 use crate::protocol::{
     Answer, BudgetRequest, BudgetView, Call, ClaimedTask, CompletedTask, ExtendedLease, FailedTask,
     ImportedPlan, Inquiry, PlanText, Pong, QuestionAnswer, QuestionReply, QuestionView, Request,
@@ -234,9 +237,24 @@ impl<C: Caller> Client<C> {
     }
 }
 
-/// The open questions of the processes at work in `root`, for what must never wait long. It starts
-/// nothing, and a process that does not answer at once has none.
-pub fn open_questions(root: &Path, places: &Places) -> Vec<QuestionView> {
+/// The open questions of the processes at work in `root`, and of other machines if the ledger is in a
+/// database, for what must never wait long. It starts nothing, and a process that does not answer at once
+/// has none.
+pub fn open_questions(
+    root: &Path,
+    hosts: Hosts,
+    places: &Places,
+    backing: &Backing,
+) -> Vec<QuestionView> {
+    let mut open = match hosts {
+        Hosts::Asked => questions_here(root, places),
+        Hosts::Ignored => Vec::new(),
+    };
+    open.extend(questions_elsewhere(root, hosts, backing));
+    open
+}
+
+fn questions_here(root: &Path, places: &Places) -> Vec<QuestionView> {
     let line = Value::Object(Call::line(&Request::Questions, root, None));
     let of = |mut connection: Connection| {
         let answer = connection.ask(&line, Some(QUESTIONS_WITHIN)).ok();
@@ -249,4 +267,14 @@ pub fn open_questions(root: &Path, places: &Places) -> Vec<QuestionView> {
     let sockets = sockets_beside(root, host.as_ref().and_then(Connection::path).as_deref());
     let others = sockets.iter().filter_map(|socket| Connection::connect(socket).ok());
     host.into_iter().chain(others).flat_map(of).collect()
+}
+
+#[cfg(feature = "postgres")]
+fn questions_elsewhere(root: &Path, hosts: Hosts, backing: &Backing) -> Vec<QuestionView> {
+    super::elsewhere::seen_questions(backing, root, hosts)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn questions_elsewhere(_: &Path, _: Hosts, _: &Backing) -> Vec<QuestionView> {
+    Vec::new()
 }

@@ -63,6 +63,8 @@ pub struct ClientOptions {
     pub files: FileAccess,
     /// The place of the ledger. Where it is no file, it stands for the files here.
     pub backing: Backing,
+    /// The machines that are asked if the ledger is in a database.
+    pub machines: Machines,
 }
 
 impl Default for ClientOptions {
@@ -81,8 +83,19 @@ impl Default for ClientOptions {
             records: None,
             files: FileAccess::default(),
             backing: Backing::default(),
+            machines: Machines::default(),
         }
     }
+}
+
+/// The machines that get what is for all agents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Machines {
+    /// All that work on the ledger.
+    #[default]
+    All,
+    /// This one.
+    ThisOne,
 }
 
 /// Whether hosts are asked.

@@ -22,6 +22,7 @@ use harness::{
 use super::{
     Bench, Team, backup,
     court::setting,
+    cut_off,
     fence::Watch,
     iterate::{Errand, iterate},
     judge::Judge,
@@ -40,9 +41,17 @@ pub async fn attempt<A>(
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
+    let watch = bench.own.as_ref().map(|_| {
+        let clock = Arc::clone(&bench.tools.ports.clock);
+        Watch::new(&task, &holder, bench.tools.lease_seconds, clock)
+    });
+    let watched = match &watch {
+        Some(watch) => bench.clone().watched_by(watch),
+        None => bench.clone(),
+    };
     let mut protected = bench.tools.judging.rules.protected.clone().of_task(&task);
     if entry == Entry::Fresh {
-        record_settings(bench, &task).await?;
+        record_settings(&watched, &task).await?;
         let root = bench.tools.root.clone();
         protected = protected.holding(bench.tools.blocking(move || Ok(own_contents(&root))).await?);
     }
@@ -52,19 +61,27 @@ where
     let mut landing = None;
     if let Some(place) = bench.own.clone() {
         machine = machine.landing_among(place.shared.preparing);
-        let (bench, task, holder) = (bench.clone(), task.clone(), holder.clone());
+        let (bench, task, holder) = (watched.clone(), task.clone(), holder.clone());
         landing = Some(Landing { bench, place, task, holder, protected: protected.clone() });
     }
-    let judge = Judge::new(bench.clone(), task.clone(), holder.clone(), protected);
-    let doing = Doing { bench: bench.clone(), task, holder, judge, landing };
-    let outcome = match bench.own {
+    let judge = Judge::new(watched.clone(), task.clone(), holder.clone(), protected);
+    let doing = Doing { bench: watched, task, holder, judge, landing };
+    let outcome = match watch {
         None => doing.drive(cx, &doing.ports(), machine).await?,
-        Some(_) => doing.drive_fenced(cx, machine).await?,
+        Some(watch) => match doing.drive_fenced(cx, machine, &watch).await {
+            Ok(AttemptEnd::Left(_)) if watch.has_fired() => {
+                cut_off::look_at_claim(bench, &doing.task, &watch).await?
+            }
+            Err(why) if watch.has_fired() && why.is_unreachable() => {
+                cut_off::look_at_claim(bench, &doing.task, &watch).await?
+            }
+            end => end?,
+        },
     };
     let over = match outcome {
         AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => true,
         // An attempt that changed nothing has given its claim back. Any other one is recovered.
-        AttemptEnd::Left(_) | AttemptEnd::Paused => !is_held(bench, &held)?,
+        AttemptEnd::Left(_) | AttemptEnd::Paused => !is_held(bench, &held).await?,
         AttemptEnd::Lost => {
             // What the attempt left is saved by now.
             end_branch(bench, &ended).await?;
@@ -81,8 +98,8 @@ where
 }
 
 /// Returns whether the claim is still open.
-fn is_held(bench: &Bench, holder: &Holder) -> Result<bool> {
-    let ledger = (bench.tools.ledger)()?;
+async fn is_held(bench: &Bench, holder: &Holder) -> Result<bool> {
+    let ledger = bench.tools.read_ledger().await?;
     Ok(ledger.task(&holder.task).is_some_and(|task| holder.holds(task)))
 }
 
@@ -90,7 +107,7 @@ fn is_held(bench: &Bench, holder: &Holder) -> Result<bool> {
 pub(super) async fn end_branch(bench: &Bench, task: &Task) -> Result<()> {
     let Some(place) = &bench.own else { return Ok(()) };
     let (id, epoch) = (task.id.clone(), task.epoch.unwrap_or_default());
-    let ledger = (bench.tools.ledger)()?;
+    let ledger = bench.tools.read_ledger().await?;
     let target = ledger.head().session_config.landing_branch().unwrap_or(LANDED_BRANCH).to_owned();
     let end = move |git: &dyn SharedRepository, worker: &WorkerId| {
         git.end_branch(worker, &id, epoch, &target)
@@ -162,40 +179,27 @@ impl Doing {
 
     /// Drives the attempt of one of several workers, whose agent is stopped if the claim cannot be
     /// renewed in time.
-    async fn drive_fenced<A>(&self, cx: &Branch<Team<A>>, machine: Attempt) -> Result<AttemptEnd>
+    async fn drive_fenced<A>(
+        &self,
+        cx: &Branch<Team<A>>,
+        machine: Attempt,
+        watch: &Watch,
+    ) -> Result<AttemptEnd>
     where
         A: harness::Agent<Input = Prompt, Output = End>,
     {
         let tools = &self.bench.tools;
-        let clock = Arc::clone(&tools.ports.clock);
-        let watch = Watch::new(&self.task, &self.holder, tools.lease_seconds, clock);
         let often = Duration::from_secs(RENEW_SECONDS).min(tools.ports.tick);
         let rare = tools.ports.tick.as_secs() / often.as_secs().max(1);
         let machine = machine.renewing_every(u32::try_from(rare).unwrap_or(1));
-        let ports = watch.ports(Ports { tick: often, ..self.ports() });
+        let ports = Ports { tick: often, ..self.ports() };
         let branch = cx.apart();
-        let end = tokio::select! {
+        tokio::select! {
             biased;
-            end = self.drive(&branch, &ports, machine) => end?,
+            end = self.drive(&branch, &ports, machine) => end,
             () = watch.guard(&branch, &*ports.commit) => {
-                return Err(Error::message("the watch over a claim does not end"));
+                Err(Error::message("the watch over a claim does not end"))
             }
-        };
-        match end {
-            AttemptEnd::Left(_) if watch.has_fired() => self.look_at_claim(&watch).await,
-            end => Ok(end),
-        }
-    }
-
-    /// Determines whether the claim is still that of this worker, after its agent was stopped.
-    async fn look_at_claim(&self, watch: &Watch) -> Result<AttemptEnd> {
-        match self.bench.tools.ports.commit.commit(watch.renewal()).await {
-            Ok(Ok(_)) => Ok(AttemptEnd::Paused),
-            Ok(Err(_)) => {
-                self.rescue().await?;
-                Ok(AttemptEnd::Lost)
-            }
-            Err(why) => Err(Error::Commit(why)),
         }
     }
 
@@ -284,10 +288,7 @@ impl Doing {
     }
 
     async fn rescue(&self) -> Result<Ended> {
-        if let Some(base) = self.bench.base(&self.task) {
-            let (id, attempt) = (self.task.id.clone(), self.task.attempts + 1);
-            self.bench.git(move |git| git.rescue(&id, attempt, &base)).await??;
-        }
+        cut_off::rescue(&self.bench, &self.task).await?;
         Ok(Ended::Rescued)
     }
 }

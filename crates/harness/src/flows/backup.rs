@@ -33,12 +33,12 @@ async fn save_often(bench: &Bench, place: &OwnPlace, task: &Task, interval: Dura
     let mut changes = place.shared.changes.follow();
     let first = tokio::time::Instant::now() + interval;
     let mut ticks = tokio::time::interval_at(first, interval);
-    let mut steps = checkpoints(bench, &task.id);
+    let mut steps = checkpoints(bench, &task.id).await;
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             _ = changes.changed() => {
-                let now = checkpoints(bench, &task.id);
+                let now = checkpoints(bench, &task.id).await;
                 if now == steps {
                     continue;
                 }
@@ -50,8 +50,8 @@ async fn save_often(bench: &Bench, place: &OwnPlace, task: &Task, interval: Dura
 }
 
 /// Returns the number of checkpoints of a task, and the last step.
-fn checkpoints(bench: &Bench, task: &TaskId) -> (usize, Option<u32>) {
-    let Ok(ledger) = (bench.tools.ledger)() else { return (0, None) };
+async fn checkpoints(bench: &Bench, task: &TaskId) -> (usize, Option<u32>) {
+    let Ok(ledger) = bench.tools.read_ledger_now().await else { return (0, None) };
     let Some(task) = ledger.task(task) else { return (0, None) };
     (task.checkpoints.len(), task.checkpoints.last().map(|last| last.step))
 }

@@ -15,7 +15,7 @@ use harness::{
     workspace::{Base, Workspace},
 };
 
-use super::{HandoffPlace, OwnPlace, Tools, tools::until_cancelled};
+use super::{HandoffPlace, OwnPlace, Tools, fence::Watch, tools::until_cancelled};
 
 /// The time limit of the init script and of a cleanup.
 const SCRIPT_SECONDS: u64 = 600;
@@ -55,6 +55,15 @@ impl Bench {
     pub(super) fn of_several(mut self, own: OwnPlace) -> Self {
         self.worker = Some(own.worker.clone());
         self.own = Some(own);
+        self
+    }
+
+    /// Returns the same bench for an attempt: nothing is waited for any more when the watch over its claim
+    /// has stopped the agent.
+    #[must_use]
+    pub(super) fn watched_by(mut self, watch: &Watch) -> Self {
+        self.tools.hold = watch.hold(&self.tools.hold);
+        self.tools.ports.commit = Arc::new(self.tools.hold.clone());
         self
     }
 

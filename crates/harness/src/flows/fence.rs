@@ -3,15 +3,12 @@
 
 use std::{
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use harness::{
-    Branch, Commit, Committing, Flushed, Ports,
+    Branch, Commit, Committing, Flushed, Hold,
     clock::Clock,
     core::{
         Command, Holder, Task,
@@ -20,6 +17,7 @@ use harness::{
         lease::Fence,
     },
 };
+use tokio_util::sync::CancellationToken;
 
 /// The longest time until a suspension of the machine is noticed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -31,7 +29,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Watch {
     fence: Arc<Mutex<Fence>>,
     clock: Arc<dyn Clock>,
-    fired: Arc<AtomicBool>,
+    fired: CancellationToken,
     renew: Command,
 }
 
@@ -48,20 +46,21 @@ impl Watch {
         Self {
             fence: Arc::new(Mutex::new(fence)),
             clock,
-            fired: Arc::default(),
+            fired: CancellationToken::new(),
             renew: Command::Renew(Renew::new(holder.clone(), lease_seconds)),
         }
     }
 
-    /// Returns ports through which the watch sees the renewals.
-    pub(super) fn ports(&self, ports: Ports) -> Ports {
-        let commit = Arc::new(Renewing { commit: ports.commit, watch: self.clone() });
-        Ports { commit, ..ports }
+    /// Returns a store through which the watch sees the renewals. It holds steps only as long as the
+    /// agent may work.
+    pub(super) fn hold(&self, hold: &Hold) -> Hold {
+        let watch = self.clone();
+        hold.fenced(self.fired.clone(), |commit| Arc::new(Renewing { commit, watch }))
     }
 
     /// Returns whether it stopped the agent.
     pub(super) fn has_fired(&self) -> bool {
-        self.fired.load(Ordering::SeqCst)
+        self.fired.is_cancelled()
     }
 
     /// Asks for a renewal. Its refusal means that the claim is lost.
@@ -81,8 +80,8 @@ impl Watch {
             }
             let look = tokio::time::timeout(fence.last_look(), commit.commit(self.renewal()));
             if !matches!(look.await, Ok(Ok(Ok(_)))) {
-                self.fired.store(true, Ordering::SeqCst);
                 branch.stop(StoppedBy::Fenced);
+                self.fired.cancel();
                 return std::future::pending().await;
             }
         }
@@ -118,6 +117,8 @@ impl Commit for Renewing {
                         return Ok(Ok(reply));
                     }
                     Ok(Err(refusal)) => return Ok(Err(refusal)),
+                    // This is held elsewhere, so that each try has a time of its own.
+                    Err(why) if why.is_unreachable() => return Err(why),
                     Err(why) => {
                         let left = self.watch.fence().left(self.watch.clock.since_boot());
                         let Some(left) = left else { return Err(why) };

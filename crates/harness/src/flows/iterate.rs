@@ -100,7 +100,7 @@ async fn brief(bench: &Bench, errand: &Errand) -> Result<Brief> {
     let mut rules = loops.rules.clone();
     let (run, afresh, phases) = match errand {
         Errand::Objective { afresh } => {
-            let phases = (tools.ledger)()?.head().phases.clone();
+            let phases = tools.read_ledger().await?.head().phases.clone();
             (tools.run_row(&loops.run).await?, *afresh, phases)
         }
         Errand::Task { task, .. } => {
@@ -117,7 +117,7 @@ async fn brief(bench: &Bench, errand: &Errand) -> Result<Brief> {
         None => run.clone(),
     };
     let id = run.id.clone();
-    let iterations = tools.blocking(move || Ok(loops.runs.iterations(&id)?)).await?;
+    let iterations = tools.with_runs(move |runs| Ok(runs.iterations(&id)?)).await?;
     let purse = purse(&payer);
     Ok(Brief { run, iterations, by, purse, rules, phases, afresh })
 }
@@ -147,11 +147,11 @@ async fn open(bench: &Bench, task: &Task, now: Timestamp) -> Result<Run> {
     let row = taken_up(row, &take, now)?;
     let id = row.id.clone();
     let (place, secrets) = (bench.handoff.clone(), tools.redactor.clone());
-    let (task, runs) = (task.id.clone(), Arc::clone(&loops.runs));
-    let found = tools.blocking(move || {
+    let task = task.id.clone();
+    let found = tools.with_runs(move |runs| {
         // This happens before there is a row: a process that finds a row assumes that the files
         // belong to this attempt.
-        handoff::hand_over(&place, &*runs, &task, &secrets)?;
+        handoff::hand_over(&place, runs, &task, &secrets)?;
         Ok(runs.open_run(&row)?)
     });
     let found = found.await?;

@@ -17,6 +17,7 @@ use harness::{
         },
         protect::Protected,
     },
+    store::Runs,
     workspace::{WorkspaceError, with_trailer},
 };
 
@@ -191,11 +192,11 @@ impl Judge {
 
     async fn record(&self, receipt: Receipt) -> Result<Ended> {
         self.keep_reachable(receipt.commit.as_ref()).await?;
-        let (runs, task) = (Arc::clone(&self.bench.tools.loops.runs), self.task.id.clone());
-        let epoch = self.task.epoch.unwrap_or_default();
-        let run = self.bench.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let (task, epoch) = (self.task.id.clone(), self.task.epoch.unwrap_or_default());
+        let find = move |runs: &dyn Runs| Ok(runs.attempt(&task, epoch)?);
+        let run = self.bench.tools.with_runs(find).await?;
         // A ledger that cannot be read is reported when the completion is committed.
-        let raised = (self.bench.tools.ledger)().ok();
+        let raised = self.bench.tools.read_ledger().await.ok();
         let raised = raised.and_then(|ledger| Some(ledger.task(&self.task.id)?.flags.clone()));
         let receipt = Receipt {
             flags: flag::together(receipt.flags, raised.unwrap_or_default()),

@@ -4,9 +4,8 @@
 use harness::{
     Branch, Error, Result,
     core::{
-        CommitId, Holder, Ledger, Task,
+        CommitId, Holder, Task,
         command::Evict,
-        ledger::LandingEntry,
         line,
         machine::land::{LandEffect, LandReport, LandingBranch, Rebased, Swapped},
         protect::Protected,
@@ -50,7 +49,7 @@ impl Landing {
                 self.place.wait(branch).await;
                 Ok(LandReport::Awaited)
             }
-            LandEffect::Rebase { work, onto } => self.rebase(work, onto).await,
+            LandEffect::Rebase { work, onto, placed } => self.rebase(work, onto, placed).await,
             LandEffect::Judge { onto, effect } => {
                 let task = Task { started_at_commit: Some(onto), ..self.task.clone() };
                 let (holder, protected) = (self.holder.clone(), self.protected.clone());
@@ -80,7 +79,7 @@ impl Landing {
 
     async fn look(&self, files: Vec<String>) -> Result<LandReport> {
         self.place.about_to_look().await;
-        let ledger = (self.bench.tools.ledger)()?;
+        let ledger = self.bench.tools.read_ledger().await?;
         let config = &ledger.head().session_config;
         let name = config.landing_branch().unwrap_or(shared::LANDED_BRANCH).to_owned();
         let of = name.clone();
@@ -91,28 +90,23 @@ impl Landing {
             branch: LandingBranch { name, tip },
             line: ledger.head().landing.clone(),
             held_back: line::held_back(&ledger, &self.task.id, &files, now).cloned(),
-            dead: self.dead(&ledger),
+            gone: Evict::first(&ledger, now, |by| (self.place.shared.is_dead)(by)),
         })
     }
 
-    /// Returns the entry of a worker that is surely dead. Another worker recovers its task.
-    fn dead(&self, ledger: &Ledger) -> Option<Evict> {
-        let is_dead = |entry: &&LandingEntry| {
-            let task = ledger.task(&entry.task).filter(|task| task.epoch == Some(entry.epoch));
-            let by = task.and_then(Task::claimed_by);
-            by.is_some_and(|by| (self.place.shared.is_dead)(by))
-        };
-        let dead = ledger.head().landing.iter().find(is_dead)?;
-        Some(Evict { task: dead.task.clone(), epoch: dead.epoch })
-    }
-
-    async fn rebase(&self, work: CommitId, onto: CommitId) -> Result<LandReport> {
+    async fn rebase(
+        &self,
+        work: CommitId,
+        onto: CommitId,
+        placed: Option<CommitId>,
+    ) -> Result<LandReport> {
         let rebase = Rebase {
             task: self.task.id.clone(),
             epoch: self.task.epoch.unwrap_or_default(),
             base: self.task.started_at_commit.clone().unwrap_or_else(|| onto.clone()),
             work,
             onto: onto.clone(),
+            placed,
             style: self.place.shared.style,
             message: format!("{}: {}", self.task.id, self.task.title),
         };

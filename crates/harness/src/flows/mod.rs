@@ -11,6 +11,7 @@ mod closed_gate;
 #[doc(hidden)]
 pub mod completion;
 mod court;
+mod cut_off;
 mod failure;
 mod fence;
 #[doc(hidden)]

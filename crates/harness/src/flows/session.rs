@@ -75,7 +75,7 @@ where
         SessionEffect::Target { wanted } => target(&bench, wanted).await,
         SessionEffect::Work(terms) => work(&branch, &bench, terms).await.map(SessionReport::Worked),
         SessionEffect::Gather => gather(&bench).await.map(SessionReport::Gathered),
-        SessionEffect::Close(scope) => close(&bench, &scope).map(SessionReport::Closed),
+        SessionEffect::Close(scope) => close(&bench, &scope).await.map(SessionReport::Closed),
     }
 }
 
@@ -107,7 +107,7 @@ where
                 give_up(&bench, place, why).await;
             }
             if let Some(place) = &bench.own
-                && !leaves_work(&bench, &place.worker)
+                && !leaves_work(&bench, &place.worker).await
             {
                 // The tree goes with its worker. What cannot be removed now is found by `gc`.
                 _ = place.repository(|git, worker| git.close(worker)).await?;
@@ -121,7 +121,7 @@ where
 /// Lets nobody wait for a worker that an error ended: its lease ends, and the others of this process
 /// stop after the task that they have, because the run ends with this error.
 async fn give_up(bench: &Bench, place: &OwnPlace, why: &Error) {
-    if let Ok(ledger) = (bench.tools.ledger)() {
+    if let Ok(ledger) = bench.tools.read_ledger_now().await {
         for task in ledger.selection().held_by(&place.worker) {
             let epoch = ledger.task(task).and_then(|task| task.epoch);
             let holder = Holder { task: task.clone(), worker: place.worker.clone(), epoch };
@@ -129,12 +129,13 @@ async fn give_up(bench: &Bench, place: &OwnPlace, why: &Error) {
             _ = bench.tools.commit(Command::Renew(Renew::new(holder, 0))).await;
         }
     }
+    tracing::warn!(worker = %place.worker, %why, "a worker stopped; the others of this process finish their task");
     place.shared.stop(&Stop::with_words(StopReason::Crashed, why.to_string()));
 }
 
 /// Returns whether the worker still holds a task, whose work is then in its tree.
-fn leaves_work(bench: &Bench, worker: &WorkerId) -> bool {
-    let Ok(ledger) = (bench.tools.ledger)() else { return true };
+async fn leaves_work(bench: &Bench, worker: &WorkerId) -> bool {
+    let Ok(ledger) = bench.tools.read_ledger_now().await else { return true };
     ledger.selection().held_by(worker).next().is_some()
 }
 
@@ -159,7 +160,7 @@ async fn target(bench: &Bench, wanted: Option<String>) -> Result<SessionReport> 
 
 /// Brings results to the target that landed beside it, unless another process is at work.
 async fn gather(bench: &Bench) -> Result<Gathered> {
-    let ledger = (bench.tools.ledger)()?;
+    let ledger = bench.tools.read_ledger().await?;
     let config = &ledger.head().session_config;
     let at_work = ledger.selection().claimed().next().is_some();
     let (Some(target), false) = (config.target_branch.clone(), at_work) else {
@@ -192,8 +193,8 @@ fn repository(bench: &Bench) -> Result<Arc<dyn SharedRepository>> {
 }
 
 /// Removes the marker: hooks act only while there is work.
-fn close(bench: &Bench, scope: &TaskScope) -> Result<Alerts> {
-    let ledger = (bench.tools.ledger)()?;
+async fn close(bench: &Bench, scope: &TaskScope) -> Result<Alerts> {
+    let ledger = bench.tools.read_ledger().await?;
     if scope.leaves_work(&ledger) {
         return Ok(Alerts::of(&ledger));
     }
@@ -206,7 +207,7 @@ fn close(bench: &Bench, scope: &TaskScope) -> Result<Alerts> {
 
 /// Surveys the tree, the claims of clients and the unfinished attempts.
 async fn survey(bench: &Bench) -> Result<Survey> {
-    let ledger: Ledger = (bench.tools.ledger)()?;
+    let ledger: Ledger = bench.tools.read_ledger().await?;
     let several = bench.tools.shared.is_some();
     let dirty = match several {
         // Several workers do not touch the main tree.

@@ -139,7 +139,7 @@ impl SharedWork {
 /// Returns whether the budget of the run is used up. A row that cannot be read is asked for again. A
 /// budget that was changed through another process holds here from now on.
 async fn is_used_up<A: Send + Sync>(branch: &Branch<A>, tools: &Tools) -> bool {
-    let Ok(row) = tools.run_row(&tools.loops.run).await else { return false };
+    let Ok(row) = tools.run_row_now(&tools.loops.run).await else { return false };
     branch.hub().allow(row.allowance());
     purse(&row).used_up(tools.ports.clock.now()).is_some()
 }

@@ -3,13 +3,14 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use harness::{
-    Branch, Error, Ports, Result,
+    Branch, Error, Hold, Ports, Result,
     agent::Desk,
     blocking::blocking,
     core::{Command, Holder, Ledger, Run, RunId, Task, Timestamp, variables::Variables},
     home::{Home, folder::Folder},
     process::Redactor,
     shell::{Cancel, Ran, Shell},
+    store::Runs,
     workspace,
 };
 
@@ -18,6 +19,8 @@ use harness::{
 pub struct Tools {
     /// The ports through which decisions become durable, and the clock.
     pub ports: Ports,
+    /// Holds what needs the store while that cannot be reached, as the commits of the ports do.
+    pub hold: Hold,
     /// Runs checks, the init script and cleanups.
     pub shell: Arc<dyn Shell>,
     /// Reads the current ledger.
@@ -104,8 +107,37 @@ impl Tools {
         }
     }
 
+    /// Reads the current ledger, when the store can be reached.
+    pub(super) async fn read_ledger(&self) -> Result<Ledger> {
+        self.hold.hold(|| self.read_ledger_now()).await
+    }
+
+    /// Reads the current ledger, or fails. A database may let it wait for a while, in which this thread
+    /// has to watch over agents.
+    pub(super) async fn read_ledger_now(&self) -> Result<Ledger> {
+        let ledger = Arc::clone(&self.ledger);
+        self.blocking(move || ledger()).await
+    }
+
+    /// Uses the record of runs, when it can be reached.
+    pub(super) async fn with_runs<T: Send + 'static>(
+        &self,
+        act: impl Fn(&dyn Runs) -> Result<T> + Clone + Send + 'static,
+    ) -> Result<T> {
+        let once = || {
+            let (runs, act) = (Arc::clone(&self.loops.runs), act.clone());
+            self.blocking(move || act(&*runs))
+        };
+        self.hold.hold(once).await
+    }
+
     /// Returns the stored row of a run.
     pub(super) async fn run_row(&self, id: &RunId) -> Result<Run> {
+        self.hold.hold(|| self.run_row_now(id)).await
+    }
+
+    /// Returns the stored row of a run, or fails.
+    pub(super) async fn run_row_now(&self, id: &RunId) -> Result<Run> {
         let (runs, id) = (Arc::clone(&self.loops.runs), id.clone());
         self.blocking(move || {
             runs.run(&id)?.ok_or_else(|| Error::message(format!("there is no run {id}")))

@@ -41,7 +41,7 @@ where
     };
     let has_tools = branch.agents().agent(turn.agent).has_tools();
     let means = if has_tools { Means::Tools } else { Means::CommandLine };
-    let about = about(doing, brief.as_ref(), means)?;
+    let about = about(doing, brief.as_ref(), means).await?;
     let prompts = &doing.bench.tools.loops.prompts;
     // A kept context still knows its first prompt.
     if turn.kept.is_some() {
@@ -62,11 +62,11 @@ where
     Ok(written.text)
 }
 
-fn about(doing: &Doing, brief: Option<&TaskBrief>, means: Means) -> Result<About> {
+async fn about(doing: &Doing, brief: Option<&TaskBrief>, means: Means) -> Result<About> {
     let phase = match brief {
         Some(_) => None,
         None => {
-            let ledger = (doing.bench.tools.ledger)()?;
+            let ledger = doing.bench.tools.read_ledger().await?;
             let open = ledger.head().phases.iter().find(|p| p.passed_at.is_none());
             open.map(|phase| phase.name.clone())
         }

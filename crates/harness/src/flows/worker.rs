@@ -138,7 +138,12 @@ async fn resolved(bench: &Bench, task: &Task, epoch: Epoch) -> Result<WorkerRepo
     let landed = resolve(bench, task).await?;
     if landed == LandedAlready::Yes {
         if let Some(Intent::Land { to, .. }) = task.intent() {
-            bench.tools.judging.carry_over(&task.id, to, epoch)?;
+            let tools = &bench.tools;
+            let carry = || {
+                let (judging, id, to) = (tools.judging.clone(), task.id.clone(), to.clone());
+                tools.blocking(move || judging.carry_over(&id, &to, epoch))
+            };
+            tools.hold.hold(carry).await?;
         }
         end_dead_branch(bench, task).await?;
     }
@@ -173,7 +178,7 @@ async fn peek(bench: &Bench, scope: &TaskScope, labels: &[String]) -> Result<Wor
     if let Some(place) = &bench.own {
         place.about_to_look().await;
     }
-    let ledger = (bench.tools.ledger)()?;
+    let ledger = bench.tools.read_ledger().await?;
     let (next, others) = match &bench.own {
         None => (scope.next(&ledger, of), None),
         Some(place) => {
@@ -208,7 +213,7 @@ async fn base(bench: &Bench, task: TaskId) -> Result<Place> {
 /// Returns the commit from which a task of one of several workers starts: the branch on which results
 /// land.
 async fn tip(bench: &Bench, place: &OwnPlace) -> Result<WorkerReport> {
-    let branch = landing_branch(bench)?;
+    let branch = landing_branch(bench).await?;
     let name = branch.clone();
     let tip = place.repository(move |git, _| {
         git.refresh(&name)?;
@@ -224,8 +229,8 @@ async fn tip(bench: &Bench, place: &OwnPlace) -> Result<WorkerReport> {
     })
 }
 
-fn landing_branch(bench: &Bench) -> Result<String> {
-    let ledger = (bench.tools.ledger)()?;
+async fn landing_branch(bench: &Bench) -> Result<String> {
+    let ledger = bench.tools.read_ledger().await?;
     let branch = ledger.head().session_config.landing_branch().unwrap_or(LANDED_BRANCH);
     Ok(branch.to_owned())
 }
@@ -234,7 +239,7 @@ fn landing_branch(bench: &Bench) -> Result<String> {
 /// which results land.
 async fn at_tip(bench: &Bench) -> Result<Result<Bench, String>> {
     let Some(place) = &bench.own else { return Ok(Ok(bench.clone())) };
-    let branch = landing_branch(bench)?;
+    let branch = landing_branch(bench).await?;
     let name = branch.clone();
     let tip = place.repository(move |git, _| git.tip(&name)).await??;
     let Some(tip) = tip else { return Ok(Err(format!("the target branch {branch} is gone"))) };
@@ -316,8 +321,8 @@ async fn end_dead_branch(bench: &Bench, task: &Task) -> Result<()> {
     if !by.is_some_and(|by| *by == place.worker || (place.shared.is_dead)(by)) {
         return Ok(());
     }
-    let (id, epoch, target) =
-        (task.id.clone(), task.epoch.unwrap_or_default(), landing_branch(bench)?);
+    let target = landing_branch(bench).await?;
+    let (id, epoch) = (task.id.clone(), task.epoch.unwrap_or_default());
     let end = move |git: &dyn SharedRepository, worker: &WorkerId| {
         git.end_branch(worker, &id, epoch, &target)
     };

@@ -285,9 +285,19 @@ pub async fn serve_alone(
     idle: Option<Duration>,
     asked: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
+    keep_serving(serve(bound, host)?, daemon, idle, asked).await
+}
+
+/// Does the same for a server that has started.
+pub(super) async fn keep_serving(
+    server: Server,
+    daemon: &Daemon,
+    idle: Option<Duration>,
+    asked: impl Future<Output = ()>,
+) -> io::Result<Ended> {
+    let host = server.host();
     let left = Home::of(&host.root).processes();
     let every = Duration::from_secs((host.lease_seconds / 3).max(1));
-    let server = serve(bound, host)?;
     let sweeping = tokio::spawn(leftovers::keep_sweeping(left, every));
     let ended = tokio::select! {
         () = daemon.leaving.cancelled() => Ended::Asked,

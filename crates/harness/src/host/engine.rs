@@ -6,7 +6,7 @@ use harness_core::role::Adding;
 
 use super::{
     Daemon, Ended,
-    daemon::serve_alone,
+    daemon::keep_serving,
     server::{Duty, Host, Server, serve},
     socket::Bound,
 };
@@ -46,7 +46,7 @@ impl Engine<Writer> {
         let left = Home::of(self.root()).processes();
         let duty = daemon.map_or(Duty::Run, |daemon| Duty::Shared(Arc::clone(daemon)));
         let host = self.host(service, duty, Some(workspace));
-        let server = serve(bound, Host { budget: run.budget(), ..host })?;
+        let server = self.with_mail(serve(bound, Host { budget: run.budget(), ..host })?)?;
         if let Some(daemon) = daemon.cloned() {
             tokio::spawn(async move { daemon.watch_leases().await });
         }
@@ -65,7 +65,16 @@ impl Engine<Writer> {
         idle: Option<Duration>,
         asked: impl Future<Output = ()>,
     ) -> io::Result<Ended> {
-        serve_alone(bound, self.daemon_host(service, daemon), daemon, idle, asked).await
+        let server = self.with_mail(serve(bound, self.daemon_host(service, daemon))?)?;
+        keep_serving(server, daemon, idle, asked).await
+    }
+
+    /// Lets the host of a ledger in a database serve other machines too.
+    fn with_mail(&self, server: Server) -> io::Result<Server> {
+        #[cfg(feature = "postgres")]
+        return server.with_mail(|| self.mail().map_err(io::Error::other));
+        #[cfg(not(feature = "postgres"))]
+        return Ok(server);
     }
 
     /// Returns the host of a daemon, which [answers](Host::answer) requests that came without a

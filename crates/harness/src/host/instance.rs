@@ -54,6 +54,12 @@ impl Instance {
         Ok(Self { socket: take(&beside)?, beside, home, root: None })
     }
 
+    /// Returns whether this is the right to be the host, and not that to a socket beside it.
+    #[cfg(feature = "postgres")]
+    pub(super) fn is_of_host(&self) -> bool {
+        self.root.is_some()
+    }
+
     /// Returns whether the root is still there and still ours. It, or `.harness`, may have been
     /// removed.
     pub(super) fn holds(&self) -> bool {

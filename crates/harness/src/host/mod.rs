@@ -13,6 +13,8 @@ mod engine;
 mod frames;
 mod instance;
 mod permit;
+#[cfg(feature = "postgres")]
+mod post;
 pub mod prompts;
 mod refused;
 pub mod server;

@@ -22,6 +22,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "postgres")]
+use super::post::Post;
 use super::{
     Daemon,
     crowd::{Crowd, Place},
@@ -30,6 +32,8 @@ use super::{
     socket::Bound,
     verbs::{self, Handled},
 };
+#[cfg(feature = "postgres")]
+use crate::project::Mail;
 use crate::{
     agent::Desk,
     hub::Hub,
@@ -120,6 +124,10 @@ pub struct Server {
     stranded: CancellationToken,
     /// The part of a run that gives tasks to workers, which ends with it.
     giving: Option<Arc<Daemon>>,
+    host: Arc<Host>,
+    /// The part that serves other machines.
+    #[cfg(feature = "postgres")]
+    post: Option<Post>,
 }
 
 /// Serves `host` on `bound`. It runs inside a tokio runtime.
@@ -132,18 +140,46 @@ pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
         Duty::Shared(daemon) => Some(Arc::clone(daemon)),
         Duty::Run | Duty::Daemon(_) => None,
     };
+    let host = Arc::new(host);
     let shared = Shared {
-        host: Arc::new(host),
+        host: Arc::clone(&host),
         bound: Arc::clone(&bound),
         stranded: stranded.clone(),
         stop: stop.clone(),
         halves: Halves::default(),
     };
     let accepting = tokio::spawn(accept(listener, shared, count));
-    Ok(Server { stop, accepting, connections, bound, stranded, giving })
+    Ok(Server {
+        stop,
+        accepting,
+        connections,
+        bound,
+        stranded,
+        giving,
+        host,
+        #[cfg(feature = "postgres")]
+        post: None,
+    })
 }
 
 impl Server {
+    pub(super) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Serves other machines too, if it is the host of its root.
+    #[cfg(feature = "postgres")]
+    pub(super) fn with_mail(
+        self,
+        mail: impl FnOnce() -> io::Result<Option<Mail>>,
+    ) -> io::Result<Self> {
+        if !self.bound.is_of_host() {
+            return Ok(self);
+        }
+        let post = mail()?.map(|mail| Post::start(Arc::clone(&self.host), mail));
+        Ok(Self { post, ..self })
+    }
+
     /// Returns the number of connected clients. It changes when a client connects or leaves.
     pub(super) fn connections(&self) -> watch::Receiver<usize> {
         self.connections.clone()
@@ -169,6 +205,10 @@ impl Server {
         self.stop.cancel();
         if let Err(why) = self.accepting.await {
             tracing::error!(%why, "the host failed");
+        }
+        #[cfg(feature = "postgres")]
+        if let Some(post) = self.post {
+            post.end().await;
         }
     }
 }

@@ -286,6 +286,12 @@ impl Bound {
         &self.path
     }
 
+    /// Returns whether it is the socket of the host of its root, and not one beside it.
+    #[cfg(feature = "postgres")]
+    pub(super) fn is_of_host(&self) -> bool {
+        self.instance.is_of_host()
+    }
+
     /// Returns whether clients still find it under its path, and the root still exists.
     pub(super) fn can_be_found(&self) -> bool {
         self.is_there() && self.instance.holds()

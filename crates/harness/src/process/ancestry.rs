@@ -42,6 +42,8 @@ pub struct Peer {
     pub attempt: Option<Attempt>,
     /// The worker id, if its environment contains one.
     pub worker: Option<WorkerId>,
+    /// Its machine, if that is another one.
+    pub machine: Option<String>,
 }
 
 impl Peer {
@@ -116,15 +118,27 @@ impl Peer {
     }
 
     fn operator(pid: u32) -> Peer {
-        Peer { pid, role: Role::Operator, attempt: None, worker: None }
+        Peer { pid, role: Role::Operator, attempt: None, worker: None, machine: None }
+    }
+
+    /// Returns this process as an operator, for what it does by itself.
+    #[must_use]
+    pub fn operator_here() -> Peer {
+        Peer::operator(std::process::id())
+    }
+
+    /// Returns an operator on another machine, where its role was checked.
+    #[must_use]
+    pub fn operator_on(machine: &str, pid: u32) -> Peer {
+        Peer { machine: Some(machine.to_owned()), ..Peer::operator(pid) }
     }
 
     fn worker(pid: u32) -> Peer {
-        Peer { pid, role: Role::Worker, attempt: None, worker: None }
+        Peer { pid, role: Role::Worker, attempt: None, worker: None, machine: None }
     }
 
     fn agent(pid: u32, attempt: Option<Attempt>) -> Peer {
-        Peer { pid, role: Role::Agent, attempt, worker: None }
+        Peer { pid, role: Role::Agent, attempt, worker: None, machine: None }
     }
 
     fn below(pid: u32, guard: &Label) -> Peer {
@@ -145,6 +159,15 @@ impl Peer {
     #[must_use]
     pub fn author(&self) -> Author {
         Author { role: self.role, pid: self.pid, attempt: self.attempt.clone() }
+    }
+
+    /// Returns the author with its machine, for people.
+    #[must_use]
+    pub fn named(&self) -> String {
+        match &self.machine {
+            Some(machine) => format!("{} on {machine}", self.author()),
+            None => self.author().to_string(),
+        }
     }
 }
 

@@ -1,12 +1,9 @@
 //! Where a project keeps its ledger: in the files of its root, or in a database.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 #[cfg(feature = "postgres")]
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -14,18 +11,14 @@ use harness_core::{Command, CommitId, Epoch, Ledger, Receipt, TaskId, Timestamp}
 
 use super::Project;
 use crate::store::{
-    Applied, AppliedOnce, FileStore, Locking, NewsSince, Observers, Store, StoreError,
-    TransactionId, Writer,
+    Applied, AppliedOnce, FileStore, Locking, NewsSince, Store, StoreError, TransactionId,
 };
 #[cfg(feature = "sqlite")]
 use crate::store::{RunStore, RunStoreError, Runs};
 #[cfg(feature = "postgres")]
 use crate::{
     home::Outside,
-    store::{
-        Observer as _,
-        postgres::{Database, DatabaseAccess, DatabaseError},
-    },
+    store::postgres::{Database, DatabaseAccess, DatabaseError, Waiting},
 };
 
 /// The place of the ledger, its log, its receipts and the record of runs: the files of the root, which
@@ -108,45 +101,16 @@ impl Backing {
 }
 
 impl Backing {
-    /// Follows the changes of other machines, wakes what waits for a change, and keeps the copy of the
-    /// ledger on this machine; `None` for files.
+    /// Sets how long the calls of this process wait for a database that is away. Files are not affected.
     #[cfg(feature = "postgres")]
-    pub(super) fn follow(
-        &self,
-        root: &Path,
-        writer: &Arc<Writer>,
-        observers: Observers,
-    ) -> Result<Option<Following>, StoreError> {
-        let Some(database) = self.open()? else { return Ok(None) };
-        let mirror = super::mirror::keep(root, writer)?;
-        let known = AtomicU64::new(0);
-        let follower = database.follow(move |news| {
-            if known.swap(news.version, Ordering::Relaxed) != news.version {
-                observers.changed_elsewhere();
-                // A full channel means that a copy is about to be made.
-                _ = mirror.try_send(());
-            }
-        })?;
-        Ok(Some(Following(follower)))
-    }
-
-    #[cfg(not(feature = "postgres"))]
-    pub(super) fn follow(
-        &self,
-        _: &Path,
-        _: &Arc<Writer>,
-        _: Observers,
-    ) -> Result<Option<Following>, StoreError> {
-        Ok(None)
+    pub fn wait(&self, waiting: Waiting) {
+        let Some(lazy) = &self.database else { return };
+        let opened = lazy.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Opened::Connected(database) = &*opened {
+            database.access().wait(waiting);
+        }
     }
 }
-
-/// Follows the changes of other machines until it is dropped.
-pub(super) struct Following(
-    #[cfg(feature = "postgres")]
-    #[expect(dead_code, reason = "it works until it is dropped")]
-    crate::store::postgres::Follower,
-);
 
 impl std::fmt::Debug for Backing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,7 +7,8 @@ use std::{
 
 use harness_core::Ledger;
 
-use super::backing::Following;
+#[cfg(feature = "postgres")]
+use super::following::{Following, Mail};
 use crate::{
     agent::Desk,
     clock::Clock,
@@ -15,7 +16,7 @@ use crate::{
     event::Envelope,
     hub::{Hub, Subscription},
     process::Redactor,
-    store::{Commit, Observer as _, Observers, Runs, Stores, Writer},
+    store::{Commit, Observer as _, Observers, Runs, StoreError, Stores, Writer, WriterError},
 };
 
 /// The owner of a root's store for an engine. The real one is the [`Writer`].
@@ -37,7 +38,10 @@ impl Keeper for Writer {
     }
 
     fn snapshot(&self) -> Result<Ledger> {
-        self.look(Clone::clone).map_err(|why| Error::from(why.to_string()))
+        self.look(Clone::clone).map_err(|why| match why {
+            WriterError::Store(why) => Error::Commit(why),
+            why => Error::from(why.to_string()),
+        })
     }
 
     fn settle(&self) -> Result<()> {
@@ -87,7 +91,18 @@ pub struct Engine<K> {
     observers: Observers,
     watching: Subscription,
     tenure: Tenure,
+    #[cfg(feature = "postgres")]
     following: Option<Following>,
+    place: LedgerPlace,
+}
+
+/// Where the ledger of an engine is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LedgerPlace {
+    /// In files, or wherever the store says.
+    Here,
+    /// In a database, directly or through the host of the root.
+    Database,
 }
 
 impl<K: Keeper> Engine<K> {
@@ -96,14 +111,52 @@ impl<K: Keeper> Engine<K> {
         let Parts { root, keeper, hub, observers, clock, secrets, tenure } = parts;
         let seen = observers.clone();
         let watching = hub.subscribe("*", move |envelope: &Envelope| seen.event(envelope));
-        let desk = Desk::default();
-        let following = None;
-        Self { root, keeper, hub, clock, secrets, desk, observers, watching, tenure, following }
+        Self {
+            root,
+            keeper,
+            hub,
+            clock,
+            secrets,
+            desk: Desk::default(),
+            observers,
+            watching,
+            tenure,
+            #[cfg(feature = "postgres")]
+            following: None,
+            place: LedgerPlace::Here,
+        }
     }
 
-    /// Follows the changes of other machines until it ends.
-    pub(super) fn following(self, following: Option<Following>) -> Self {
-        Self { following, ..self }
+    /// Sets how it follows other machines once it is the host.
+    #[cfg(feature = "postgres")]
+    pub(super) fn following(self, following: Following) -> Self {
+        Self { following: Some(following), ..self }
+    }
+
+    /// Follows other machines from now on until it ends, if its ledger is in a database.
+    pub(super) fn follow_others(&self) -> Result<(), StoreError> {
+        #[cfg(feature = "postgres")]
+        self.mail()?;
+        Ok(())
+    }
+
+    /// Returns the messages of other machines, which are followed from now on; `None` if the ledger is in
+    /// files.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn mail(&self) -> Result<Option<Mail>, StoreError> {
+        match &self.following {
+            Some(following) => following.start(),
+            None => Ok(None),
+        }
+    }
+
+    /// Sets where the ledger is kept.
+    pub(super) fn keeping(self, place: LedgerPlace) -> Self {
+        Self { place, ..self }
+    }
+
+    pub(super) fn place(&self) -> LedgerPlace {
+        self.place
     }
 
     /// Returns the state root.
@@ -135,8 +188,9 @@ impl<K: Keeper> Engine<K> {
     /// are judged if this process held them alone, and only then the observers end. The error
     /// concerns that judgement.
     pub fn end(self) -> Result<()> {
-        let Self { keeper, observers, watching, tenure, following, .. } = self;
-        drop(following);
+        #[cfg(feature = "postgres")]
+        drop(self.following);
+        let Self { keeper, observers, watching, tenure, .. } = self;
         let settled = match tenure {
             Tenure::Sole => keeper.settle(),
             Tenure::Shared => Ok(()),

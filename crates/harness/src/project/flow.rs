@@ -6,7 +6,9 @@ use harness_core::{
     Stop, TaskId, agent::End, command::RunStep, machine::session::SessionTerms, run::StopReason,
 };
 
-use super::{ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions, RunPart};
+use super::{
+    ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions, RunPart, engine::LedgerPlace,
+};
 use crate::{
     agent::{Agent, Prompt},
     cx::Cx,
@@ -18,6 +20,7 @@ use crate::{
         iterate::{Errand, iterate},
         session::session,
     },
+    hold::Hold,
     store,
 };
 
@@ -111,13 +114,20 @@ impl<K: Keeper> Engine<K> {
         let root = self.root.clone();
         let kept_in_root =
             move |task: &TaskId, commit: &_| Ok(store::receipt_of_commit(&root, task, commit)?);
+        let store = Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock));
+        let hold = Hold::over(store, &self.hub);
+        let hold = match self.place() {
+            LedgerPlace::Database => hold.of_database(),
+            LedgerPlace::Here => hold,
+        };
         let tools = Tools {
             ports: Ports {
-                commit: Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock)),
+                commit: Arc::new(hold.clone()),
                 clock,
                 // A lease of a task or of a run survives two failed heartbeats.
                 tick: Duration::from_secs((lease_seconds.min(RUN_LEASE_SECONDS) / 3).max(1)),
             },
+            hold,
             shell: options.shell,
             // This does not read the file, because the keeper judges edits that an agent made to
             // it.

@@ -6,6 +6,8 @@ mod budget;
 mod engine;
 mod flow;
 #[cfg(feature = "postgres")]
+mod following;
+#[cfg(feature = "postgres")]
 mod mirror;
 mod options;
 mod record;
@@ -41,8 +43,11 @@ use crate::{process::leftovers, store::is_gone};
 
 pub use backing::{Backing, LedgerStore};
 pub use budget::RunBudget;
+use engine::LedgerPlace;
 pub use engine::{Engine, Keeper, Parts, Tenure};
 pub use flow::Pursuit;
+#[cfg(feature = "postgres")]
+pub(crate) use following::Mail;
 #[cfg(feature = "postgres")]
 pub use mirror::LedgerMirror;
 pub use options::{AgentTerms, RunOptions};
@@ -164,7 +169,6 @@ impl Project {
             Locking::Held(_) | Locking::HeldElsewhere => Tenure::Sole,
         };
         let store = self.store(locking)?;
-        let watching = observers.clone();
         let engine = match (tenure, self.backing.is_files()) {
             (Tenure::Sole, true) => self.engine_over(store, tenure, hub, observers),
             // A ledger in a database has no file that others could edit.
@@ -172,8 +176,8 @@ impl Project {
                 self.engine_over(store.hosting(), Tenure::Shared, hub, observers)
             }
         }?;
-        let following = self.backing.follow(&self.root, engine.keeper(), watching)?;
-        Ok(engine.following(following))
+        engine.follow_others()?;
+        Ok(engine)
     }
 
     /// Does the same over any store.
@@ -187,7 +191,14 @@ impl Project {
         let store = Redacted::new(store, self.secrets.clone());
         let all = Observers::default().with(hub.clone()).with(observers.clone());
         let keeper = Arc::new(Writer::start(store, Arc::clone(&self.clock), all)?);
-        Ok(Engine::of(Parts {
+        #[cfg(feature = "postgres")]
+        let following =
+            following::Following::of(&self.root, &self.backing, &keeper, observers.clone());
+        let place = match self.backing.is_files() {
+            true => LedgerPlace::Here,
+            false => LedgerPlace::Database,
+        };
+        let engine = Engine::of(Parts {
             root: self.root.clone(),
             keeper,
             hub,
@@ -195,7 +206,10 @@ impl Project {
             clock: Arc::clone(&self.clock),
             secrets: self.secrets.clone(),
             tenure,
-        }))
+        });
+        #[cfg(feature = "postgres")]
+        let engine = engine.following(following);
+        Ok(engine.keeping(place))
     }
 
     /// Starts the engine of a run, with the [hub](ActiveRun::hub) of that run. Its events are

@@ -327,6 +327,21 @@ pub struct QuestionView {
     /// The task whose agent asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
+    /// The machine of the agent, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+impl QuestionView {
+    /// Returns the question with its choices and its machine, for people.
+    pub fn shown(&self) -> String {
+        let choices = match self.choices.is_empty() {
+            true => String::new(),
+            false => format!(" [{}]", self.choices.join(", ")),
+        };
+        let host = self.host.as_ref().map(|host| format!(" (on {host})"));
+        format!("{}: {}{choices}{}", self.prompt_id, self.question, host.unwrap_or_default())
+    }
 }
 
 impl Answer {

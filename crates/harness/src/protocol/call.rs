@@ -61,6 +61,13 @@ impl Call {
         line
     }
 
+    /// Returns a request to this process.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of(request: &Request, root: &Path) -> Self {
+        let command = request.verb().name().to_owned();
+        Self { command, fields: Fields::new(Self::line(request, root, None)) }
+    }
+
     /// Returns the root that the client names, if any.
     pub fn root(&self) -> Result<Option<String>, Refused> {
         Ok(self.fields.text("root")?)

@@ -11,6 +11,8 @@ mod call;
 mod fields;
 mod hint;
 mod join;
+#[cfg(feature = "postgres")]
+mod posted;
 mod read;
 mod refused;
 mod request;
@@ -26,6 +28,8 @@ pub use call::Call;
 pub(crate) use call::PASSED_ON;
 #[doc(hidden)]
 pub use call::hide;
+#[cfg(feature = "postgres")]
+pub(crate) use posted::PostedCall;
 pub use refused::Refused;
 pub use request::{
     BudgetRequest, Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe,

@@ -207,6 +207,12 @@ pub enum StoreError {
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// There is no answer yet, and nobody waits for it any more.
+    #[error("the store has not answered for {seconds} s")]
+    Silent {
+        /// The time without an answer.
+        seconds: u64,
+    },
     /// The database may not be used, or it is not known how.
     #[cfg(feature = "postgres")]
     #[error("{why}")]
@@ -218,6 +224,18 @@ pub enum StoreError {
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Database(Box<postgres::DatabaseError>),
+}
+
+impl StoreError {
+    /// Returns whether the store cannot be reached at this moment. The same call may succeed later. Files are always reached: an error of the disk is none of these.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Database(error) => error.is_unreachable(),
+            Self::Silent { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 #[cfg(feature = "postgres")]

@@ -38,9 +38,8 @@ impl Commit for Stores {
 async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, RunStoreError> + Send + 'static,
 ) -> Result<T, Arc<StoreError>> {
-    let failed = |why: String| Arc::new(StoreError::Io(std::io::Error::other(why)));
     match tokio::task::spawn_blocking(act).await {
-        Ok(acted) => acted.map_err(|error| failed(error.to_string())),
-        Err(gone) => Err(failed(gone.to_string())),
+        Ok(acted) => acted.map_err(|error| Arc::new(error.into_store())),
+        Err(gone) => Err(Arc::new(StoreError::Io(std::io::Error::other(gone.to_string())))),
     }
 }

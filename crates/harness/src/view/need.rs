@@ -58,7 +58,11 @@ impl Need {
             Some(_) => NeedKind::Approval,
             None => NeedKind::Question,
         };
-        Self::of(kind, card.question.question.clone(), card.next.clone())
+        let text = match &card.question.host {
+            Some(host) => format!("{} (on {host})", card.question.question),
+            None => card.question.question.clone(),
+        };
+        Self::of(kind, text, card.next.clone())
     }
 
     /// Returns the need of a task that failed for good by itself, and not because of one before it.

@@ -154,6 +154,7 @@ fn question(phase: Option<&str>) -> QuestionView {
         allow_text: true,
         phase: phase.map(Into::into),
         task_id: None,
+        host: None,
     }
 }
 

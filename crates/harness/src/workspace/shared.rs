@@ -228,6 +228,9 @@ pub struct Rebase {
     pub work: CommitId,
     /// The commit to put it on.
     pub onto: CommitId,
+    /// The result of the last rebase, if there was one. Work that changes nothing on top of another
+    /// commit leaves HEAD at that commit.
+    pub placed: Option<CommitId>,
     /// Whether the commits stay separate.
     pub style: LandStyle,
     /// The message of a single commit.

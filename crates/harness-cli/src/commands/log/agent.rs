@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use harness::home::Home;
+use harness::{home::Home, store::this_process};
 use harness_core::Run;
 
 use super::Args;
@@ -19,12 +19,14 @@ use crate::{
 pub(super) fn run(invocation: &mut Invocation, args: &Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let Some(folder) = TranscriptFolder::find(root.path())? else {
-        return Err(Failure::error("there are no transcripts yet")
-            .hint("an agent of `harness run` writes one as soon as it starts"));
+        let none = Failure::error("there are no transcripts yet")
+            .hint("an agent of `harness run` writes one as soon as it starts");
+        return Err(elsewhere(&root, args.id.as_ref().map(|id| id.as_str())).unwrap_or(none));
     };
     let whose = match &args.id {
         None => Whose::Newest,
-        Some(id) => whose(&root, &folder, id.as_str())?,
+        Some(id) => whose(&root, &folder, id.as_str())
+            .map_err(|none| elsewhere(&root, Some(id.as_str())).unwrap_or(none))?,
     };
     let names = folder.names(&whose)?;
     let Some((last, before)) = names.split_last() else {
@@ -59,6 +61,27 @@ fn whose(root: &StateRoot, folder: &TranscriptFolder, id: &str) -> Result<Whose>
         _ => Err(Failure::error(format!("{} runs begin with {id:?}", found.len()))
             .hint("type more of the id: `harness runs list --all`")),
     }
+}
+
+/// Returns the failure that names the machine of the transcripts of a task or run, or of the newest run;
+/// `None` if they were made on this machine, or if the ledger is in files.
+fn elsewhere(root: &StateRoot, id: Option<&str>) -> Option<Failure> {
+    let store = root.look_at_runs().ok()??;
+    let (hosts, runs) = (store.hosts().ok()?, store.runs().ok()?);
+    let here = this_process().host;
+    let is_meant = |run: &&Run| match id {
+        None => true,
+        Some(id) => {
+            let is_task = run.task.as_ref().is_some_and(|task| task.as_str() == id);
+            is_task || run.id.as_str().starts_with(&id.to_ascii_lowercase())
+        }
+    };
+    // The runs are sorted, newest first.
+    let run = runs.iter().find(is_meant)?;
+    let host = hosts.get(&run.id).filter(|host| **host != here)?;
+    let of = id.map_or_else(|| format!("run {}", run.id), str::to_owned);
+    let failure = Failure::error(format!("the transcripts of {of} are on {host}"));
+    Some(failure.hint("run the command there: transcripts stay on the machine that made them"))
 }
 
 /// Returns the name of a run's files. For a run over the ledger it is that of its last attempt.

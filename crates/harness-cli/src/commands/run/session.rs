@@ -26,6 +26,7 @@ use harness::{
     store::{
         Locking, Writer, WriterError,
         lock::{StateLock, Wait},
+        postgres::Waiting,
     },
     telemetry::Telemetry,
     workspace::{GitWorkspace, Workspace as _},
@@ -232,8 +233,11 @@ impl Session<'_> {
             Dirty::SetAside | Dirty::Refuse => None,
         };
         let service = Service { lease_seconds: self.lease_seconds, adding: self.config.adding() };
+        // A run outlasts an absence of the database, and repeats its steps. Its end does not.
+        project.backing().wait(Waiting::UntilKnown);
         let ended = runtime.block_on(async {
-            let _signals = signals::interrupt(engine.hub(), Arc::clone(&self.view))?;
+            let view = Arc::clone(&self.view);
+            let _signals = signals::interrupt(engine.hub(), view, project.backing().clone())?;
             let workspace = Arc::clone(&options.workspace);
             let serve = |bound| {
                 engine.serve_beside(bound, service, workspace.clone(), run, daemon.as_ref())
@@ -258,6 +262,7 @@ impl Session<'_> {
             succession.end().await;
             stop.map_err(|e| Failure::error(e.to_string()))
         });
+        project.backing().wait(Waiting::Briefly);
         // The engine ends when no request can reach it any more.
         drop(runtime);
         drop(heartbeat);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use harness::Hub;
+use harness::{Hub, project::Backing, store::postgres::Waiting};
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::JoinHandle,
@@ -20,7 +20,11 @@ impl Drop for Listening {
     }
 }
 
-pub(super) fn interrupt(hub: &Hub, view: Arc<View>) -> std::io::Result<Listening> {
+pub(super) fn interrupt(
+    hub: &Hub,
+    view: Arc<View>,
+    backing: Backing,
+) -> std::io::Result<Listening> {
     let mut ctrl_c = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -32,6 +36,8 @@ pub(super) fn interrupt(hub: &Hub, view: Arc<View>) -> std::io::Result<Listening
                 _ = hang_up.recv() => {}
                 _ = terminate.recv() => {}
             }
+            // First the waits end, so that nothing begins another one.
+            backing.wait(Waiting::NoLonger);
             hub.interrupt();
             view.change(|progress| progress.stops());
             match times {

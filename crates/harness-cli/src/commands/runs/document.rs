@@ -6,11 +6,11 @@ use harness_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Record, state};
+use super::{Record, ShownIteration, state};
 
 pub(super) fn run(record: &Record, run: &Run) -> Value {
     let lease = run.lease.as_ref();
-    json!({
+    let document = json!({
         "run_id": run.id,
         "created_at": run.created_at,
         "updated_at": run.updated_at,
@@ -39,11 +39,21 @@ pub(super) fn run(record: &Record, run: &Run) -> Value {
         "wake_at": run.wake_at,
         "lease_owner": lease.map(|lease| lease.owner.to_string()),
         "lease_expires_at": lease.map(|lease| lease.expires_at),
-    })
+    });
+    with_host(document, record.hosts.get(&run.id))
 }
 
-pub(super) fn iteration(record: &Record, iteration: &Iteration) -> Value {
-    json!({
+/// Adds the machine, which is known for a ledger in a database.
+fn with_host(mut document: Value, host: Option<&String>) -> Value {
+    if let Some(host) = host {
+        document["host"] = host.as_str().into();
+    }
+    document
+}
+
+pub(super) fn iteration(record: &Record, shown: &ShownIteration) -> Value {
+    let ShownIteration { row: iteration, host } = shown;
+    let document = json!({
         "number": iteration.number,
         "started_at": iteration.started_at,
         "ended_at": iteration.ended_at,
@@ -61,7 +71,8 @@ pub(super) fn iteration(record: &Record, iteration: &Iteration) -> Value {
         "mark_before": iteration.mark_before,
         "mark_after": iteration.mark_after,
         "starts": iteration.starts,
-    })
+    });
+    with_host(document, host.as_ref())
 }
 
 /// Returns the usage of each agent, or null where it was not recorded.

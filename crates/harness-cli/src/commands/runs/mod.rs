@@ -6,12 +6,12 @@ mod list;
 mod outcome;
 mod show;
 
-use std::{io::Write as _, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, io::Write as _, path::PathBuf, sync::Arc};
 
 use harness::store::{Runs, is_gone};
 use harness_core::{
     agent::Usage,
-    run::{Iteration, Run, RunStatus},
+    run::{Iteration, Run, RunId, RunStatus},
 };
 
 use self::outcome::Outcomes;
@@ -24,7 +24,8 @@ use crate::{
 /// List runs: their results, iterations and cost
 ///
 /// A run is one objective, or one `harness run` over the ledger; each attempt at a task is a run
-/// below that one. Runs are recorded in .harness/harness.db; these commands only read it.
+/// below that one. Runs are recorded in .harness/harness.db, or in the database of the ledger; these
+/// commands only read them. Transcripts stay on the machine that made them, and `runs show` names it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -76,8 +77,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         // If this fails, nothing is left to receive a message.
         _ = writeln!(std::io::stderr(), "there are no runs yet");
     }
+    let hosts = store.as_ref().map(|store| store.hosts()).transpose()?.unwrap_or_default();
     let (outcomes, root) = (Outcomes::read(root.path()), root.path().to_owned());
-    let record = Record { store, runs, outcomes, root };
+    let record = Record { store, runs, hosts, outcomes, root };
     let out = &mut invocation.out;
     match args.command {
         Command::List { all, json } => list::print(out, &record, all, json)?,
@@ -91,6 +93,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 struct Record {
     store: Option<Arc<dyn Runs>>,
     runs: Vec<Run>,
+    /// The machines that opened the runs of a ledger in a database.
+    hosts: BTreeMap<RunId, String>,
     outcomes: Outcomes,
     root: PathBuf,
 }
@@ -128,6 +132,20 @@ impl Record {
     fn iterations(&self, run: &Run) -> Result<Vec<Iteration>> {
         Ok(self.store.as_ref().map(|s| s.iterations(&run.id)).transpose()?.unwrap_or_default())
     }
+
+    /// Returns the iterations with the machines of their transcripts.
+    fn shown_iterations(&self, run: &Run) -> Result<Vec<ShownIteration>> {
+        let Some(store) = &self.store else { return Ok(Vec::new()) };
+        let mut hosts = store.transcript_hosts(&run.id)?;
+        let rows = self.iterations(run)?.into_iter();
+        Ok(rows.map(|row| ShownIteration { host: hosts.remove(&row.number), row }).collect())
+    }
+}
+
+/// An iteration, and the machine on which its transcripts are if the ledger is in a database.
+struct ShownIteration {
+    row: Iteration,
+    host: Option<String>,
 }
 
 /// Returns the only run whose id begins like this.

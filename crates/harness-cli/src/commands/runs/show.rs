@@ -1,6 +1,9 @@
 //! `harness runs show`
 
-use harness::clock::{Clock as _, SystemClock};
+use harness::{
+    clock::{Clock as _, SystemClock},
+    store::this_process,
+};
 use harness_core::{
     CommitId,
     run::{Iteration, Run, RunLimits, RunStatus},
@@ -8,7 +11,8 @@ use harness_core::{
 use serde_json::json;
 
 use super::{
-    Record, dash, document, dollars, is_interrupted, is_loop, list::standing, state, what,
+    Record, ShownIteration, dash, document, dollars, is_interrupted, is_loop, list::standing,
+    state, what,
 };
 use crate::{
     failure::Result,
@@ -26,7 +30,7 @@ pub(super) fn print(out: &mut Out, record: &Record, name: Option<&str>, json: bo
         let nothing = json!({ "run": null, "iterations": [], "attempts": [] });
         return if json { out.document(&nothing) } else { Ok(()) };
     };
-    let iterations = record.iterations(run)?;
+    let iterations = record.shown_iterations(run)?;
     if json {
         let attempts: Vec<_> = record.attempts(run).map(|run| document::run(record, run)).collect();
         let iterations: Vec<_> =
@@ -48,6 +52,12 @@ pub(super) fn print(out: &mut Out, record: &Record, name: Option<&str>, json: bo
             standing(record, attempt),
             format!("{} tokens", attempt.usage.tokens()).into(),
             dash(dollars(&attempt.usage).map(|cost| format!("{cost} USD"))).into(),
+            record
+                .hosts
+                .get(&attempt.id)
+                .map(|host| format!("on {host}"))
+                .unwrap_or_default()
+                .into(),
         ]);
     }
     if attempts.lines(out.paint()).next().is_some() {
@@ -93,6 +103,7 @@ fn head(out: &mut Out, record: &Record, run: &Run) -> Result<()> {
             "driven by",
             run.lease.as_ref().map(|l| format!("pid {} on {}", l.owner.pid, l.owner.host)),
         ),
+        ("transcripts", record.hosts.get(&run.id).map(|host| format!("on {host}"))),
         ("session", run.provider_session_id.clone()),
         ("go on with", onward(run)),
     ];
@@ -122,13 +133,13 @@ fn onward(run: &Run) -> Option<String> {
         .then(|| format!("harness run --resume --run-id {}", run.id))
 }
 
-fn table_of(record: &Record, run: &Run, iterations: &[Iteration]) -> Table {
+fn table_of(record: &Record, run: &Run, iterations: &[ShownIteration]) -> Table {
     let goes_on = !run.status.is_over() && !is_interrupted(run);
     let now = SystemClock.now();
     let mut table = Table::default();
     let names = ["  n", "started", "took", "outcome", "tokens", "USD", "commits", "transcript"];
     table.row(names);
-    for one in iterations {
+    for ShownIteration { row: one, host } in iterations {
         let took = match one.ended_at {
             Some(ended_at) => Span(ended_at.since(one.started_at)).to_string(),
             None if goes_on => format!("{} so far", Span(now.since(one.started_at))),
@@ -144,10 +155,19 @@ fn table_of(record: &Record, run: &Run, iterations: &[Iteration]) -> Table {
             one.usage.tokens().to_string(),
             dash(dollars(&one.usage)),
             heads(one.head_before.as_ref(), one.head_after.as_ref()),
-            record.transcripts(one).join(", "),
+            transcripts(record, one, host.as_deref()),
         ]);
     }
     table
+}
+
+/// Returns the transcripts of an iteration, with the machine on which they are if that is another one.
+fn transcripts(record: &Record, one: &Iteration, host: Option<&str>) -> String {
+    let names = record.transcripts(one).join(", ");
+    match host.filter(|host| !names.is_empty() && *host != this_process().host) {
+        Some(host) => format!("{names} (on {host})"),
+        None => names,
+    }
 }
 
 fn heads(before: Option<&CommitId>, after: Option<&CommitId>) -> String {

@@ -100,13 +100,7 @@ fn taker(target: &TargetCard) -> &str {
 
 /// Returns a question, and the command that answers it.
 pub(crate) fn question_lines(card: &harness::view::QuestionCard, paint: Paint) -> [String; 2] {
-    let question = &card.question;
-    let choices = match question.choices.is_empty() {
-        true => String::new(),
-        false => format!(" [{}]", question.choices.join(", ")),
-    };
-    let text = format!("{}: {}{choices}", question.prompt_id, question.question);
-    let asked = format!("QUESTION {}", one_line(&text));
+    let asked = format!("QUESTION {}", one_line(&card.question.shown()));
     [
         paint.style(yellow(), asked).to_string(),
         format!("  answer: {}", one_line(&card.next.to_string())),

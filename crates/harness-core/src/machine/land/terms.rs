@@ -49,6 +49,8 @@ pub enum LandEffect {
         work: CommitId,
         /// The commit to put it on.
         onto: CommitId,
+        /// The result of the last rebase, if there was one.
+        placed: Option<CommitId>,
     },
     /// An effect that the judge asks for. The work is on top of `onto`.
     Judge {
@@ -94,8 +96,8 @@ pub enum LandReport {
         line: Vec<LandingEntry>,
         /// A task whose reservation keeps this result from landing.
         held_back: Option<TaskId>,
-        /// The entry of a worker that is surely dead, which nobody has to wait for.
-        dead: Option<Evict>,
+        /// The entry of a worker that is gone, which nobody has to wait for.
+        gone: Option<Evict>,
     },
     /// The target branch does not exist any more.
     NoTarget {

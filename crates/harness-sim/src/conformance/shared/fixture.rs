@@ -92,6 +92,7 @@ pub fn work(base: &CommitId, work: &CommitId, onto: &CommitId) -> Rebase {
         base: base.clone(),
         work: work.clone(),
         onto: onto.clone(),
+        placed: None,
         style: LandStyle::Rebase,
         message: "task-1: title".to_owned(),
     }

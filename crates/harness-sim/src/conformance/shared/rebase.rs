@@ -156,6 +156,10 @@ pub fn work_that_is_there_already_gives_the_other_commit(f: &dyn SharedFixture) 
         let rebase = Rebase { style, ..work(&base, &last, &onto) };
         assert_eq!(done(shared.rebase(&worker("w"), &rebase).unwrap()), onto, "{style:?}");
     }
+    // The other result did not land after all.
+    let again = Rebase { placed: Some(onto), ..work(&base, &last, &base) };
+    let commit = done(shared.rebase(&worker("w"), &again).unwrap());
+    is_marked(&f.log(&base, &commit)[0].message, "mine");
 }
 
 pub fn merges_are_flattened(f: &dyn SharedFixture) {

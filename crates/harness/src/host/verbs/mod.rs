@@ -74,7 +74,7 @@ async fn of_this_process(host: &Host, peer: &Peer, request: Request) -> Handled 
         Request::Questions => Ok(talk::questions(host)),
         Request::Reply(reply) => talk::reply(host, peer, reply),
         Request::Send(message) => talk::send(host, message),
-        Request::Abort { reason } => talk::abort(host, reason.as_deref()).await,
+        Request::Abort { reason } => talk::abort(host, peer, reason.as_deref()).await,
         Request::Kick => Ok(talk::kick(host)),
         Request::Pause => ledger::pause(host, peer).await,
         Request::Resume => ledger::resume(host, peer).await,

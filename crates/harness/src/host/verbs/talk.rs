@@ -55,6 +55,7 @@ pub(super) fn questions(host: &Host) -> Answer {
         allow_text: question.allow_text,
         phase: question.phase,
         task_id: question.task,
+        host: None,
     });
     Answer::Questions(open.collect())
 }
@@ -63,7 +64,7 @@ pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
     let QuestionReply { prompt_id, content, choice } = reply;
     let unknown = || Refused::new(Code::NotFound, format!("Question {prompt_id} not found"));
     let prompt = prompts::parse(&prompt_id).ok_or_else(unknown)?;
-    let by = Some(peer.author().to_string());
+    let by = Some(peer.named());
     match host.hub.reply(prompt, UserReply { choice, by, ..UserReply::text(content) }) {
         Answered::Accepted => Ok(Answer::Replied { prompt_id }),
         Answered::Unknown => Err(unknown()),
@@ -91,16 +92,25 @@ pub(super) fn send(host: &Host, message: SentMessage) -> Handled {
 }
 
 /// Acts as Ctrl-C: the run comes to an orderly stop, and a second request stops it at once.
-pub(super) async fn abort(host: &Host, reason: Option<&str>) -> Handled {
+pub(super) async fn abort(host: &Host, peer: &Peer, reason: Option<&str>) -> Handled {
     of_a_run(host)?;
-    if let Some(reason) = reason {
-        let message = format!("harness abort: {reason}");
+    if let Some(message) = abort_line(peer.machine.as_deref(), reason) {
         // The run stops in any case: a log that cannot be written is no reason to refuse.
         _ = apply(host, Command::Note(Note::Warning { task: None, message })).await;
     }
     host.hub.abort(reason);
     host.hub.interrupt();
     Ok(Answer::Nothing {})
+}
+
+/// Returns the line for the log. A person on this machine knows why a run stopped that was aborted here.
+fn abort_line(machine: Option<&str>, reason: Option<&str>) -> Option<String> {
+    match (machine, reason) {
+        (None, None) => None,
+        (None, Some(reason)) => Some(format!("harness abort: {reason}")),
+        (Some(machine), None) => Some(format!("harness abort on {machine}")),
+        (Some(machine), Some(reason)) => Some(format!("harness abort on {machine}: {reason}")),
+    }
 }
 
 /// Makes a run that waits for a usage limit ask its agent again now.

@@ -1,6 +1,12 @@
 //! The ledger of a database that is meant, and how to get there.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
 
 use harness_core::database::{DatabaseUrl, LedgerName, Password};
 
@@ -16,6 +22,24 @@ pub enum Durability {
     /// A person accepted the risk.
     Unsafe,
 }
+
+/// How long the callers of a process wait for a database that is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Waiting {
+    /// For the patience of the access, as a command does.
+    #[default]
+    Briefly,
+    /// A change that was sent is waited for until it is known whether it took effect. So the process may
+    /// repeat everything else, and nothing is done twice. It is for runs, which outlast an absence.
+    UntilKnown,
+    /// Not any more: the process is about to end. Everything is tried once.
+    NoLonger,
+}
+
+/// The waiting that all clones of an access share.
+#[derive(Debug, Clone, Default)]
+struct SharedWaiting(Arc<AtomicU8>);
 
 /// A ledger in a database, and how to get there. The password has no [`Debug`] form.
 #[derive(Debug, Clone)]
@@ -33,6 +57,7 @@ pub struct DatabaseAccess {
     pub host: String,
     /// The time for which a lost connection is restored before a caller gets an error.
     pub patience: Duration,
+    waiting: SharedWaiting,
 }
 
 impl DatabaseAccess {
@@ -45,6 +70,7 @@ impl DatabaseAccess {
             durability: Durability::Required,
             host: crate::process::life::here().host.clone(),
             patience: PATIENCE,
+            waiting: SharedWaiting::default(),
         }
     }
 
@@ -67,6 +93,21 @@ impl DatabaseAccess {
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
+    }
+
+    /// Sets how long all callers wait, from now on and where they wait already. A process that is about
+    /// to end does not wait again.
+    pub fn wait(&self, waiting: Waiting) {
+        let set = |now| (now != Waiting::NoLonger as u8).then_some(waiting as u8);
+        _ = self.waiting.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);
+    }
+
+    pub(super) fn waiting(&self) -> Waiting {
+        match self.waiting.0.load(Ordering::Relaxed) {
+            1 => Waiting::UntilKnown,
+            2 => Waiting::NoLonger,
+            _ => Waiting::Briefly,
+        }
     }
 
     /// Returns the server and the database, without credentials.

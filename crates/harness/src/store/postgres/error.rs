@@ -178,6 +178,14 @@ pub enum DatabaseError {
     },
 }
 
+impl DatabaseError {
+    /// Returns whether the database cannot be used at this moment, and nothing was done. The same call
+    /// may succeed later, also during a failover, in which a server first answers as a replica.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Replica { .. } | Self::Busy { .. })
+    }
+}
+
 /// The failure of a statement.
 #[derive(Debug)]
 pub enum Trouble {
@@ -185,6 +193,18 @@ pub enum Trouble {
     Lost(String),
     /// The server answered, or something was decided here.
     Said(DatabaseError),
+}
+
+impl Trouble {
+    /// Returns the reason as text. As long as the outcome of a commit is not known, every failure counts
+    /// as a lost connection: during a failover, servers answer that they are replicas, or refuse a login.
+    /// A caller that got such an error would repeat a change that may have been made.
+    pub(super) fn in_doubt(self) -> String {
+        match self {
+            Self::Lost(why) => why,
+            Self::Said(error) => error.to_string(),
+        }
+    }
 }
 
 /// Adds where it happened to an error about damaged rows.

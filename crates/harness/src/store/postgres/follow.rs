@@ -41,7 +41,7 @@ pub struct FleetNews {
     pub version: u64,
     /// The number of batches of renewals.
     pub beat: u64,
-    /// `true` if messages wait for this machine.
+    /// `true` if messages wait for this host.
     pub messages: bool,
     /// The reason why the database cannot be reached, while it cannot.
     pub cut_off: Option<String>,
@@ -120,10 +120,13 @@ fn follow(shared: &Shared, followed: &Followed, told: &dyn Fn(&FleetNews)) {
         }
         let written = shared.written();
         let due = looked.is_none_or(|at| at.elapsed() >= POLL) || is_rung;
-        if due || written > notified {
-            let found = look(shared, &mut link, (written > notified).then_some(written));
-            if found.is_ok() {
-                notified = written;
+        let news = written > notified || shared.take_answered();
+        if due || news {
+            let found = look(shared, &mut link, news.then_some(written));
+            match &found {
+                Ok(_) => notified = written,
+                Err(_) if news => shared.has_answered(),
+                Err(_) => {}
             }
             looked = Some(Instant::now());
             is_rung = false;
@@ -134,14 +137,14 @@ fn follow(shared: &Shared, followed: &Followed, told: &dyn Fn(&FleetNews)) {
     }
 }
 
-/// Removes the answers of old operations, and messages that are done.
+/// Removes the answers of old operations, old messages, and hosts that are long gone.
 fn tidy(shared: &Shared, link: &mut Link) -> Result<(), Trouble> {
     open(link)?;
     let ledger = shared.ledger();
     for sql in [
         "DELETE FROM harness.operation WHERE ledger = $1 AND at < clock_timestamp() - interval '1 day'",
-        "DELETE FROM harness.message WHERE ledger = $1 \
-         AND taken_at < clock_timestamp() - interval '7 days'",
+        "DELETE FROM harness.message WHERE ledger = $1 AND sent_at < clock_timestamp() - interval '7 days'",
+        "DELETE FROM harness.host WHERE ledger = $1 AND seen_at < clock_timestamp() - interval '1 day'",
     ] {
         link.query(sql, vec![(&ledger, Type::INT8)])?;
     }
@@ -158,12 +161,12 @@ fn open(link: &mut Link) -> Result<(), Trouble> {
 /// Looks at the ledger, and notifies others of the version `written` before.
 fn look(shared: &Shared, link: &mut Link, written: Option<u64>) -> Result<FleetNews, Trouble> {
     open(link)?;
-    let (ledger, host) = (shared.ledger(), &shared.access.host);
+    let (ledger, host) = (shared.ledger(), shared.id());
     if let Some(version) = written {
         let said = format!("{ledger}:{version}");
         link.query("SELECT pg_notify('harness', $1)", vec![(&said, Type::TEXT)])?;
     }
-    let rows = link.query(LOOK, vec![(&ledger, Type::INT8), (host, Type::TEXT)])?;
+    let rows = link.query(LOOK, vec![(&ledger, Type::INT8), (&host, Type::UUID)])?;
     match rows.first() {
         Some(row) => Ok(FleetNews {
             version: count(row, 0)?,

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicI64, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use harness_core::{
@@ -11,6 +11,7 @@ use harness_core::{
     ledger::Head,
 };
 use tokio_postgres::types::Type;
+use uuid::Uuid;
 
 use super::{
     DatabaseAccess, DatabaseError, ForgottenChanges, Migrated, PostgresRuns, PostgresStore,
@@ -28,14 +29,32 @@ pub(super) struct Shared {
     pub(super) access: Arc<DatabaseAccess>,
     pub(super) driver: Arc<Driver>,
     ledger: AtomicI64,
+    /// The id of this process among the hosts of the ledger.
+    id: Uuid,
     /// The newest version that this host has written.
     written: AtomicU64,
+    /// `true` if others are to be notified of an answer.
+    answered: AtomicBool,
     side: Mutex<Link>,
 }
 
 impl Shared {
     pub(super) fn ledger(&self) -> i64 {
         self.ledger.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Lets the follower notify other hosts.
+    pub(super) fn has_answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether others are to be notified of an answer, once.
+    pub(super) fn take_answered(&self) -> bool {
+        self.answered.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn link(&self) -> Link {
@@ -162,7 +181,8 @@ impl Database {
         let (access, driver) = (Arc::new(access), Driver::start()?);
         let side = Mutex::new(Link::new(&access, &driver));
         let (ledger, written) = (AtomicI64::new(-1), AtomicU64::new(0));
-        Ok(Self(Arc::new(Shared { access, driver, ledger, written, side })))
+        let (id, answered) = (Uuid::now_v7(), AtomicBool::new(false));
+        Ok(Self(Arc::new(Shared { access, driver, ledger, id, written, answered, side })))
     }
 
     /// Returns how this database is reached.

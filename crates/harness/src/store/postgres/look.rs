@@ -1,7 +1,5 @@
 //! Looks that take no lock.
 
-use std::time::Instant;
-
 use harness_core::database::Recall;
 
 use super::{
@@ -15,7 +13,7 @@ use crate::store::StoreError;
 impl<R: LedgerRows> FleetStore<R> {
     /// Brings the version in memory up to date. Returns `false` if the database has forgotten it.
     pub(super) fn refresh(&mut self) -> Result<bool, StoreError> {
-        let until = Instant::now() + self.rows.access().patience;
+        let until = self.rows.until();
         loop {
             match self.look() {
                 Ok(known) => return Ok(known),

@@ -8,7 +8,7 @@ use super::{
     error::Trouble,
     known::damaged,
     rows::{get, text},
-    runs::Statement,
+    run_change::Statement,
 };
 
 /// Reads all rows, in the order in which they were added.

@@ -135,6 +135,16 @@ pub trait LedgerRows: Send {
     /// Waits a moment before the next try. The error is the one of a caller that gives up.
     fn pause(&mut self, until: Instant, why: String) -> Result<(), DatabaseError>;
 
+    /// Waits a moment before it is asked again whether an operation took effect.
+    fn pause_in_doubt(&mut self, until: Instant, why: String) -> Result<(), DatabaseError> {
+        self.pause(until, why)
+    }
+
+    /// Returns the time at which a caller gives up that begins now.
+    fn until(&self) -> Instant {
+        Instant::now() + self.access().patience
+    }
+
     /// Returns which ledger this is.
     fn access(&self) -> &DatabaseAccess;
 }

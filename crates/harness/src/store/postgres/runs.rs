@@ -1,9 +1,8 @@
 //! The record of runs in PostgreSQL, so that a budget is shared by all machines.
 //!
-//! Changes of a ledger's runs follow one another by locking its row in `book`. Each has an id that is
-//! stored with it, so that one whose connection was lost at the end takes effect once.
+//! Changes of a ledger's runs follow one another by locking its row in `book`.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc};
 
 use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
@@ -19,15 +18,14 @@ use tokio_postgres::{
 use uuid::Uuid;
 
 use super::{
-    DatabaseError,
-    change::operation,
-    entries,
+    DatabaseError, entries,
     error::Trouble,
     handle::Shared,
     known::damaged,
     outbox,
     rows::{column, get, text},
-    wire::{BEGIN, By, Link, Step},
+    run_change::{Made, Name, Statement},
+    wire::{By, Link, Step},
 };
 use crate::store::{
     RunStoreError, Runs,
@@ -41,7 +39,6 @@ const LAST: &str = "SELECT entry FROM harness.iteration WHERE ledger = $1 AND ru
      ORDER BY number DESC LIMIT 1";
 const ATTEMPT: &str =
     "SELECT id, entry FROM harness.run WHERE ledger = $1 AND task = $2 AND epoch = $3";
-pub(super) const LOCK: &str = "SELECT 1 FROM harness.book WHERE ledger = $1 FOR UPDATE";
 
 /// The record of runs in PostgreSQL. Get one from [`Database::runs`](super::Database::runs).
 #[derive(Clone)]
@@ -49,53 +46,9 @@ pub struct PostgresRuns {
     pub(super) shared: Arc<Shared>,
 }
 
-/// A value that is passed to the server.
-pub(super) type Value = Box<dyn ToSql + Sync + Send>;
-/// A statement with its values.
-pub(super) struct Statement {
-    pub(super) sql: &'static str,
-    pub(super) by: Vec<(Value, Type)>,
-}
-
 impl PostgresRuns {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         Self { shared: Arc::clone(shared) }
-    }
-
-    /// Runs one change. `decide` reads what it needs under the lock, and returns the answer with the
-    /// statements that make it true.
-    pub(super) fn write<T>(
-        &self,
-        decide: impl Fn(&mut Link, i64) -> Result<(T, Vec<Statement>), Trouble>,
-    ) -> Result<T, DatabaseError> {
-        let (ledger, id) = (self.shared.ledger(), Uuid::now_v7());
-        let mut link = self.shared.side();
-        let until = Instant::now() + link.access.patience;
-        let mut in_doubt: Option<T> = None;
-        loop {
-            let tried = match in_doubt.take() {
-                Some(answer) => settle(&mut link, ledger, id, answer, &mut in_doubt),
-                None => attempt(&mut link, ledger, id, &decide, &mut in_doubt),
-            };
-            let why = match tried {
-                Ok(Some(answer)) => return Ok(answer),
-                Ok(None) => continue,
-                Err(Trouble::Said(error)) => {
-                    // A transaction may still be open.
-                    link.close();
-                    return Err(link.placed(error));
-                }
-                Err(Trouble::Lost(why)) => why,
-            };
-            link.close();
-            if let Err(error) = link.pause_until(until, why.clone()) {
-                let server = link.access.server();
-                return Err(match in_doubt {
-                    Some(_) => DatabaseError::OutcomeUnknown { server, why },
-                    None => error,
-                });
-            }
-        }
     }
 
     pub(super) fn read<T>(
@@ -136,13 +89,6 @@ impl PostgresRuns {
         )
     }
 
-    /// Returns the machine that opened a run. Its transcripts are there.
-    pub fn host_of(&self, id: &RunId) -> Result<Option<String>, RunStoreError> {
-        let sql = "SELECT host FROM harness.run WHERE ledger = $1 AND id = $2";
-        let rows = self.read(sql, &[(&id.as_str(), Type::TEXT)], |row| get(row, 0))?;
-        Ok(rows.into_iter().next().flatten())
-    }
-
     /// Returns the statement that inserts or replaces a run.
     fn put_run(&self, ledger: i64, run: &Run) -> Statement {
         Statement {
@@ -163,66 +109,50 @@ impl PostgresRuns {
             ],
         }
     }
-}
 
-fn attempt<T>(
-    link: &mut Link,
-    ledger: i64,
-    id: Uuid,
-    decide: &impl Fn(&mut Link, i64) -> Result<(T, Vec<Statement>), Trouble>,
-    in_doubt: &mut Option<T>,
-) -> Result<Option<T>, Trouble> {
-    link.all(&[Step::Plain(BEGIN), Step::With(LOCK, vec![(&ledger, Type::INT8)])])?;
-    let (answer, statements) = decide(link, ledger)?;
-    if statements.is_empty() {
-        link.all(&[Step::Plain("ROLLBACK")])?;
-        return Ok(Some(answer));
-    }
-    let mut steps: Vec<Step<'_>> = Vec::with_capacity(statements.len() + 2);
-    for statement in &statements {
-        let by = statement.by.iter().map(|(value, kind)| {
-            let value: &(dyn ToSql + Sync) = &**value;
-            (value, kind.clone())
-        });
-        steps.push(Step::With(statement.sql, by.collect()));
-    }
-    let (version, replies) = (-1_i64, "[]".to_owned());
-    steps.push(operation(&ledger, &id, &version, &replies));
-    steps.push(Step::Plain("COMMIT"));
-    match link.all(&steps) {
-        Ok(_) => Ok(Some(answer)),
-        Err(Trouble::Lost(why)) => {
-            *in_doubt = Some(answer);
-            Err(Trouble::Lost(why))
-        }
-        Err(said) => Err(said),
-    }
-}
-
-/// Finds out whether a change whose connection was lost took effect. Returns `None` if it did not.
-fn settle<T>(
-    link: &mut Link,
-    ledger: i64,
-    id: Uuid,
-    answer: T,
-    in_doubt: &mut Option<T>,
-) -> Result<Option<T>, Trouble> {
-    let found = link.all(&[
-        Step::Plain(BEGIN),
-        Step::With(LOCK, vec![(&ledger, Type::INT8)]),
-        Step::With(
-            "SELECT 1 FROM harness.operation WHERE ledger = $1 AND id = $2",
-            vec![(&ledger, Type::INT8), (&id, Type::UUID)],
-        ),
-        Step::Plain("ROLLBACK"),
-    ]);
-    match found {
-        Ok(rows) if rows[2].is_empty() => Ok(None),
-        Ok(_) => Ok(Some(answer)),
-        Err(trouble) => {
-            *in_doubt = Some(answer);
-            Err(trouble)
-        }
+    fn apply_as(
+        &self,
+        name: Name,
+        now: Timestamp,
+        command: &OfRun,
+    ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        Ok(self.write_as(name, |link, ledger, made| {
+            let id = command.run.as_str();
+            let by = || -> By<'_> { vec![(&ledger, Type::INT8), (&id, Type::TEXT)] };
+            let found = link.all(&[
+                Step::With(RUN_BY_ID, by()),
+                Step::With(PARENT, by()),
+                Step::With(LAST, by()),
+            ])?;
+            let Some(row) = found[0].first() else {
+                return Ok((Err(Refusal::RunNotFound { run: command.run.clone() }), Vec::new()));
+            };
+            let view = RunView {
+                run: read_run(row)?,
+                parent: found[1].first().map(read_run).transpose()?,
+                last: found[2].first().map(read_iteration).transpose()?,
+            };
+            if made == Made::Before {
+                return Ok((Ok(command.answer_again(&view)), Vec::new()));
+            }
+            let change = match command.decide(&view, now) {
+                Ok(change) => change,
+                Err(refusal) => return Ok((Err(refusal), Vec::new())),
+            };
+            let run = storable(change.run);
+            let mut statements = vec![self.put_run(ledger, &run)];
+            statements.extend(change.parent.map(|parent| self.put_run(ledger, &storable(parent))));
+            if let Some(mut iteration) = change.iteration {
+                iteration.usage = storable_usage(iteration.usage);
+                statements.push(put_iteration(
+                    ledger,
+                    &self.shared.access.host,
+                    &run.id,
+                    &iteration,
+                ));
+            }
+            Ok((Ok(change.reply), statements))
+        })?)
     }
 }
 
@@ -236,15 +166,17 @@ fn read_iteration(row: &Row) -> Result<Iteration, Trouble> {
     entries::iteration(&entry).ok_or_else(|| damaged("an iteration cannot be read"))
 }
 
-fn put_iteration(ledger: i64, run: &RunId, iteration: &Iteration) -> Statement {
+fn put_iteration(ledger: i64, host: &str, run: &RunId, iteration: &Iteration) -> Statement {
     Statement {
-        sql: "INSERT INTO harness.iteration (ledger, run, number, entry) VALUES ($1, $2, $3, $4) \
+        sql: "INSERT INTO harness.iteration (ledger, run, number, entry, host) \
+              VALUES ($1, $2, $3, $4, $5) \
               ON CONFLICT (ledger, run, number) DO UPDATE SET entry = excluded.entry",
         by: vec![
             (Box::new(ledger), Type::INT8),
             (Box::new(run.as_str().to_owned()), Type::TEXT),
             (Box::new(i64::from(iteration.number)), Type::INT8),
             (Box::new(entries::of_iteration(iteration)), Type::TEXT),
+            (Box::new(text(host)), Type::TEXT),
         ],
     }
 }
@@ -286,35 +218,16 @@ impl Runs for PostgresRuns {
         now: Timestamp,
         command: &OfRun,
     ) -> Result<Result<Reply, Refusal>, RunStoreError> {
-        Ok(self.write(|link, ledger| {
-            let id = command.run.as_str();
-            let by = || -> By<'_> { vec![(&ledger, Type::INT8), (&id, Type::TEXT)] };
-            let found = link.all(&[
-                Step::With(RUN_BY_ID, by()),
-                Step::With(PARENT, by()),
-                Step::With(LAST, by()),
-            ])?;
-            let Some(row) = found[0].first() else {
-                return Ok((Err(Refusal::RunNotFound { run: command.run.clone() }), Vec::new()));
-            };
-            let view = RunView {
-                run: read_run(row)?,
-                parent: found[1].first().map(read_run).transpose()?,
-                last: found[2].first().map(read_iteration).transpose()?,
-            };
-            let change = match command.decide(&view, now) {
-                Ok(change) => change,
-                Err(refusal) => return Ok((Err(refusal), Vec::new())),
-            };
-            let run = storable(change.run);
-            let mut statements = vec![self.put_run(ledger, &run)];
-            statements.extend(change.parent.map(|parent| self.put_run(ledger, &storable(parent))));
-            if let Some(mut iteration) = change.iteration {
-                iteration.usage = storable_usage(iteration.usage);
-                statements.push(put_iteration(ledger, &run.id, &iteration));
-            }
-            Ok((Ok(change.reply), statements))
-        })?)
+        self.apply_as(Name::New, now, command)
+    }
+
+    fn apply_once(
+        &self,
+        id: Uuid,
+        now: Timestamp,
+        command: &OfRun,
+    ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        self.apply_as(Name::Given(id), now, command)
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
@@ -326,6 +239,22 @@ impl Runs for PostgresRuns {
         let sql =
             "SELECT entry FROM harness.iteration WHERE ledger = $1 AND run = $2 ORDER BY number";
         Ok(self.read(sql, &[(&id.as_str(), Type::TEXT)], read_iteration)?)
+    }
+
+    fn hosts(&self) -> Result<BTreeMap<RunId, String>, RunStoreError> {
+        let sql = "SELECT id, host FROM harness.run WHERE ledger = $1 AND host IS NOT NULL";
+        let rows = self.read(sql, &[], |row| Ok((get::<String>(row, 0)?, get(row, 1)?)))?;
+        let known = |(id, host): (String, String)| Some((RunId::parse(&id).ok()?, host));
+        Ok(rows.into_iter().filter_map(known).collect())
+    }
+
+    fn transcript_hosts(&self, id: &RunId) -> Result<BTreeMap<u32, String>, RunStoreError> {
+        let sql = "SELECT number, host FROM harness.iteration \
+                   WHERE ledger = $1 AND run = $2 AND host IS NOT NULL";
+        let by: [(&(dyn ToSql + Sync), Type); 1] = [(&id.as_str(), Type::TEXT)];
+        let rows = self.read(sql, &by, |row| Ok((get::<i64>(row, 0)?, get(row, 1)?)))?;
+        let known = |(number, host)| Some((u32::try_from(number).ok()?, host));
+        Ok(rows.into_iter().filter_map(known).collect())
     }
 
     fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError> {

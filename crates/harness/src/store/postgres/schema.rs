@@ -162,7 +162,7 @@ impl Grants {
         all.push(format!("GRANT UPDATE ON harness.ledger TO {worker}"));
         let rest = "harness.task, harness.lease, harness.operation, harness.log, harness.receipt, \
                     harness.forgotten, harness.run, harness.iteration, harness.outbox, harness.book, \
-                    harness.worker, harness.question, harness.message";
+                    harness.worker, harness.host, harness.question, harness.message";
         all.push(format!("GRANT INSERT, UPDATE, DELETE ON {rest} TO {worker}"));
         all
     }

@@ -249,6 +249,14 @@ impl LedgerRows for PostgresRows {
         self.link.pause_until(until, why)
     }
 
+    fn pause_in_doubt(&mut self, until: Instant, why: String) -> Result<(), DatabaseError> {
+        self.link.pause_in_doubt(until, why)
+    }
+
+    fn until(&self) -> Instant {
+        self.link.until()
+    }
+
     fn access(&self) -> &DatabaseAccess {
         &self.link.access
     }

@@ -157,8 +157,8 @@ impl<R: LedgerRows> FleetStore<R> {
 
     fn transaction(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
         let operation = Uuid::now_v7();
-        let until = Instant::now() + self.rows.access().patience;
-        let mut sent: Option<Sent> = None;
+        let until = self.rows.until();
+        let (mut sent, mut in_doubt_until) = (None::<Sent>, None::<Instant>);
         loop {
             let tried = match sent.take() {
                 Some(in_doubt) => self.settle(operation, in_doubt, &mut sent),
@@ -182,14 +182,18 @@ impl<R: LedgerRows> FleetStore<R> {
                 Err(Unanswered::Lost(why)) => why,
             };
             self.rows.close();
-            if let Err(error) = self.rows.pause(until, why.clone()) {
-                self.known = None;
-                let server = self.rows.access().server();
-                return Err(match sent {
-                    Some(_) => DatabaseError::OutcomeUnknown { server, why },
-                    None => error,
+            let paused = match &sent {
+                None => self.rows.pause(until, why),
+                Some(_) => {
+                    let until = *in_doubt_until.get_or_insert_with(|| self.rows.until());
+                    let server = self.rows.access().server();
+                    let unknown = |_| DatabaseError::OutcomeUnknown { server, why: why.clone() };
+                    self.rows.pause_in_doubt(until, why.clone()).map_err(unknown)
                 }
-                .into());
+            };
+            if let Err(error) = paused {
+                self.known = None;
+                return Err(error.into());
             }
         }
     }
@@ -207,12 +211,7 @@ impl<R: LedgerRows> FleetStore<R> {
             Ok(true) => Ok(self.answer(in_doubt)),
             Err(trouble) => {
                 *sent = Some(in_doubt);
-                match trouble {
-                    Trouble::Said(DatabaseError::Busy { .. }) => {
-                        Err(Unanswered::Lost("another host holds the ledger".to_owned()))
-                    }
-                    trouble => Err(trouble.into()),
-                }
+                Err(Unanswered::Lost(trouble.in_doubt()))
             }
         }
     }

@@ -9,20 +9,25 @@
 //! stand between. Several statements that are sent together cost one round trip.
 
 use std::{
-    future::Future,
-    pin::pin,
     sync::{
         Arc,
         mpsc::{SyncSender, sync_channel},
     },
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    thread,
     time::{Duration, Instant},
 };
 
 use futures_util::future::join_all;
-use harness_core::database::{Password, SslMode};
-use tokio::{runtime, sync::oneshot, time::timeout};
+use harness_core::{
+    backoff::Backoff,
+    database::{Password, SslMode},
+};
+use tokio::{
+    runtime,
+    sync::oneshot,
+    task::{JoinError, JoinHandle},
+    time::timeout,
+};
 use tokio_postgres::{
     AsyncMessage, Client, Config, Row,
     config::SslMode as Negotiation,
@@ -30,20 +35,25 @@ use tokio_postgres::{
 };
 
 use super::{
-    DatabaseAccess, DatabaseError,
+    DatabaseAccess, DatabaseError, Waiting,
     error::{Trouble, placed, plain, trouble},
+    park::wait,
     tls::Tls,
 };
 
-/// The first pause between two tries to connect, and the longest. The first try is made at once.
-const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The pauses between two tries to connect. The first repetition is made at once.
+const PAUSES: Backoff =
+    Backoff { first: Duration::from_millis(20), longest: Duration::from_secs(1) };
 /// The limit for a new connection.
 const CONNECT: Duration = Duration::from_secs(10);
+/// The time after which a wait for a connection notices that the process is about to end.
+const LOOK: Duration = Duration::from_secs(1);
 /// A silent peer is asked for a sign of life after this time.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// A peer that confirms nothing is given up after this time.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
+/// A time that no pause reaches.
+const DOUBT: Duration = Duration::from_secs(60);
 /// The limit for the answers to statements that are sent together. It is longer than the server waits
 /// for a lock, and longer than it keeps a silent transaction.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -56,6 +66,7 @@ pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
 /// Starts a look at one moment of the database.
 pub(super) const BEGIN_LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
+type Joined<T> = Result<T, JoinError>;
 /// Parameters with their types.
 pub(super) type By<'a> = Vec<(&'a (dyn ToSql + Sync), Type)>;
 
@@ -95,14 +106,17 @@ pub(super) struct Link {
     driver: Arc<Driver>,
     client: Option<Client>,
     notified: Option<SyncSender<()>>,
-    /// The wait before the next try to connect; none after a success.
-    pause: Duration,
+    /// The number of tries to connect that failed since the last success.
+    failed: u32,
+    /// The time at which the first of them was made.
+    away_since: Option<Instant>,
 }
 
 impl Link {
     pub(super) fn new(access: &Arc<DatabaseAccess>, driver: &Arc<Driver>) -> Self {
         let (access, driver) = (Arc::clone(access), Arc::clone(driver));
-        Self { access, driver, client: None, notified: None, pause: Duration::ZERO }
+        let (failed, away_since) = (0, None);
+        Self { access, driver, client: None, notified: None, failed, away_since }
     }
 
     /// Passes on that a notification arrived.
@@ -123,14 +137,19 @@ impl Link {
     pub(super) fn open(&mut self) -> Result<(), Trouble> {
         if !self.is_open() {
             self.client = Some(self.connect()?);
-            self.pause = Duration::ZERO;
+            (self.failed, self.away_since) = (0, None);
         }
         Ok(())
     }
 
+    /// Returns the time at which a caller gives up that begins now. One that finds the server away for
+    /// longer tries once, so that callers of a process that repeat their calls do not all wait here.
+    pub(super) fn until(&self) -> Instant {
+        self.away_since.unwrap_or_else(Instant::now) + self.access.patience
+    }
+
     fn connect(&self) -> Result<Client, Trouble> {
         let (server, user) = (self.access.server(), self.access.user());
-        let unreachable = |why: String| DatabaseError::Unreachable { server: server.clone(), why };
         let tls = Tls::of(&self.access.url)
             .map_err(|why| DatabaseError::Tls { server: server.clone(), why })?;
         let config = config(&self.access);
@@ -154,13 +173,25 @@ impl Link {
             });
             Ok(client)
         });
-        match wait(connecting, None) {
+        match self.wait_for_connection(connecting) {
             Some(Ok(Ok(client))) => Ok(client),
             Some(Ok(Err(Some(error)))) => Err(refused_connection(&server, user, &error)),
-            Some(Ok(Err(None))) | None => Err(Trouble::Lost(
-                unreachable(format!("no answer within {} s", CONNECT.as_secs())).to_string(),
-            )),
-            Some(Err(gone)) => Err(unreachable(gone.to_string()).into()),
+            Some(Ok(Err(None))) | None => {
+                Err(Trouble::Lost(format!("no answer within {} s", CONNECT.as_secs())))
+            }
+            Some(Err(gone)) => {
+                Err(DatabaseError::Unreachable { server, why: gone.to_string() }.into())
+            }
+        }
+    }
+
+    /// Waits for a new connection, unless this process is about to end.
+    fn wait_for_connection<T>(&self, mut connecting: JoinHandle<T>) -> Option<Joined<T>> {
+        loop {
+            let made = wait(&mut connecting, Some(Instant::now() + LOOK));
+            if made.is_some() || self.access.waiting() == Waiting::NoLonger {
+                return made;
+            }
         }
     }
 
@@ -225,7 +256,7 @@ impl Link {
         &mut self,
         mut act: impl FnMut(&mut Self) -> Result<T, Trouble>,
     ) -> Result<T, DatabaseError> {
-        let until = Instant::now() + self.access.patience;
+        let until = self.until();
         loop {
             match act(self) {
                 Ok(done) => return Ok(done),
@@ -240,12 +271,30 @@ impl Link {
 
     /// Waits a moment before the next try to connect. The error is the one of a caller that gives up.
     pub(super) fn pause_until(&mut self, until: Instant, why: String) -> Result<(), DatabaseError> {
-        if Instant::now() + self.pause >= until {
+        self.away_since.get_or_insert_with(Instant::now);
+        let pause = match self.failed.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(failed) => PAUSES.pause(failed, random()),
+        };
+        let ends = self.access.waiting() == Waiting::NoLonger && self.failed > 0;
+        if ends || Instant::now() + pause >= until {
             return Err(self.given_up(Trouble::Lost(why)));
         }
-        thread::sleep(self.pause);
-        self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        thread::sleep(pause);
+        self.failed = self.failed.saturating_add(1);
         Ok(())
+    }
+
+    /// Waits a moment before it is asked again whether a change took effect.
+    pub(super) fn pause_in_doubt(
+        &mut self,
+        until: Instant,
+        why: String,
+    ) -> Result<(), DatabaseError> {
+        match self.access.waiting() {
+            Waiting::UntilKnown => self.pause_until(Instant::now() + DOUBT, why),
+            Waiting::Briefly | Waiting::NoLonger => self.pause_until(until, why),
+        }
     }
 
     /// Returns the error of a failure for a caller that gives up.
@@ -316,32 +365,9 @@ fn config(access: &DatabaseAccess) -> Config {
     config
 }
 
-struct Parked(Thread);
-
-impl Wake for Parked {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Parks this thread until the future is done. Returns `None` at the end of the time. Another thread
-/// must drive whatever the future waits for.
-fn wait<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
-    let waker = Waker::from(Arc::new(Parked(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
-            return Some(done);
-        }
-        match until {
-            None => thread::park(),
-            Some(until) => match until.checked_duration_since(Instant::now()) {
-                Some(left) => thread::park_timeout(left),
-                None => return None,
-            },
-        }
-    }
+/// Returns a number for the pauses, which need no better one.
+fn random() -> u64 {
+    uuid::Uuid::now_v7().as_u64_pair().1
 }
 
 /// Returns a channel in which one notification waits for its receiver.

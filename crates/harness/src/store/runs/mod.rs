@@ -3,6 +3,7 @@
 
 #[cfg(feature = "sqlite")]
 mod database;
+mod deferred;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod outbox;
@@ -15,7 +16,7 @@ mod schema;
 mod sqlite;
 mod steady;
 
-use std::{io, path::PathBuf};
+use std::{collections::BTreeMap, io, path::PathBuf};
 
 use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
@@ -24,6 +25,7 @@ use harness_core::{
     notify::{OutboxStep, Outgoing},
     run::{Iteration, Run, RunId},
 };
+use uuid::Uuid;
 
 #[cfg(feature = "postgres")]
 pub(in crate::store) use self::memory::{storable, storable_usage};
@@ -55,6 +57,18 @@ pub trait Runs: Send + Sync {
         command: &OfRun,
     ) -> Result<Result<Reply, Refusal>, RunStoreError>;
 
+    /// Does the same as [`apply`](Runs::apply) for a command with a name, unless it was done before under
+    /// that name. A record that is always reached makes it in any case, because nobody asks it again.
+    #[doc(hidden)]
+    fn apply_once(
+        &self,
+        _id: Uuid,
+        now: Timestamp,
+        command: &OfRun,
+    ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        self.apply(now, command)
+    }
+
     /// Returns whether every earlier change is durable.
     fn is_flushed(&self) -> bool {
         true
@@ -70,6 +84,17 @@ pub trait Runs: Send + Sync {
 
     /// Returns the iterations in order; none for a run that does not exist.
     fn iterations(&self, id: &RunId) -> Result<Vec<Iteration>, RunStoreError>;
+
+    /// Returns the machines that opened runs, by run. It is empty where all runs are of this machine.
+    fn hosts(&self) -> Result<BTreeMap<RunId, String>, RunStoreError> {
+        Ok(BTreeMap::new())
+    }
+
+    /// Returns the machines on which the transcripts of a run are, by the number of the iteration. It is
+    /// empty where all transcripts are on this machine.
+    fn transcript_hosts(&self, _: &RunId) -> Result<BTreeMap<u32, String>, RunStoreError> {
+        Ok(BTreeMap::new())
+    }
 
     /// Returns the row of an attempt.
     fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError>;
@@ -214,6 +239,37 @@ pub enum RunStoreError {
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Database(Box<super::postgres::DatabaseError>),
+}
+
+impl RunStoreError {
+    /// Returns whether the record cannot be reached at this moment, and nothing was done.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Database(error) => error.is_unreachable(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether it is not known that a change was made, because the connection was lost.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Database(error) => {
+                matches!(**error, super::postgres::DatabaseError::OutcomeUnknown { .. })
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the error of a record that is kept beside a ledger as one of that ledger.
+    pub(crate) fn into_store(self) -> super::StoreError {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Database(error) => super::StoreError::Database(error),
+            error => super::StoreError::Io(io::Error::other(error.to_string())),
+        }
+    }
 }
 
 #[cfg(feature = "postgres")]

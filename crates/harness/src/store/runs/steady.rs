@@ -1,5 +1,8 @@
 //! The record of runs for the process that drives a run. Any program of this user can edit the
 //! database, including the agent. Such an edit must not give a run more than it was started with.
+//!
+//! While the record cannot be reached, agents go on. Their usage is charged to the rows in memory, so that
+//! the budget holds, and is sent when the record is back, each step once.
 
 use std::{
     collections::HashMap,
@@ -13,8 +16,12 @@ use harness_core::{
     notify::{OutboxStep, Outgoing},
     run::{Allowance, Iteration, Run, RunId, RunStatus},
 };
+use uuid::Uuid;
 
-use super::{RunStoreError, Runs};
+use super::{
+    RunStoreError, Runs,
+    deferred::{DeferredStep, DeferredSteps, Sent},
+};
 
 /// A wrapper that passes everything on and remembers. Usage never decreases. The terms of a run
 /// (limits, deadline, verify command, promise) are those with which this process took it up, and
@@ -22,6 +29,8 @@ use super::{RunStoreError, Runs};
 pub struct SteadyRuns {
     rows: Arc<dyn Runs>,
     known: Mutex<Known>,
+    /// Held while steps that waited are sent, so that each is sent by one caller at a time.
+    sending: Mutex<()>,
     spent: Option<Box<Spent>>,
 }
 
@@ -31,13 +40,14 @@ pub type Spent = dyn Fn(&RunId, Usage) + Send + Sync;
 impl SteadyRuns {
     /// Creates a wrapper without any memory.
     pub fn new(rows: Arc<dyn Runs>) -> Self {
-        Self { rows, known: Mutex::default(), spent: None }
+        Self { rows, known: Mutex::default(), sending: Mutex::default(), spent: None }
     }
 
     /// Stores the usage outside of the database too, for the next process.
     #[must_use]
-    pub fn telling(self, spent: Box<Spent>) -> Self {
-        Self { spent: Some(spent), ..self }
+    pub fn telling(mut self, spent: Box<Spent>) -> Self {
+        self.spent = Some(spent);
+        self
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -47,9 +57,9 @@ impl SteadyRuns {
     /// Records the terms of a run that was taken up.
     fn taken(&self, id: &RunId, known: &mut Known) -> Result<(), RunStoreError> {
         if let Some(row) = self.rows.run(id)? {
-            let used = known.get(id).map(|seen| seen.usage).unwrap_or_default();
+            let used = known.rows.get(id).map(|seen| seen.usage).unwrap_or_default();
             let usage = used.at_least(row.usage);
-            known.insert(id.clone(), Run { usage, ..row });
+            known.rows.insert(id.clone(), Run { usage, ..row });
         }
         Ok(())
     }
@@ -63,12 +73,22 @@ impl SteadyRuns {
         of_run: &OfRun,
     ) -> Result<Result<Noted, Refusal>, RunStoreError> {
         let mut known = self.known();
-        if matches!(of_run.step, RunStep::Spend(_) | RunStep::Stop(_)) {
-            self.raise(of_run, &known)?;
+        let id = Uuid::now_v7();
+        if !known.deferred.is_empty()
+            && let Some(noted) = defer(&mut known, DeferredStep::new(id, now, of_run, Sent::Never))
+        {
+            return Ok(Ok(noted));
         }
-        let reply = match self.rows.apply(now, of_run)? {
-            Ok(reply) => reply,
-            Err(refusal) => return Ok(Err(refusal)),
+        let applied = self.applied(id, now, of_run, &known);
+        let reply = match applied {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(refusal)) => return Ok(Err(refusal)),
+            Err(why) if why.is_unreachable() || why.is_in_doubt() => {
+                let sent = if why.is_in_doubt() { Sent::Perhaps } else { Sent::Never };
+                let noted = defer(&mut known, DeferredStep::new(id, now, of_run, sent));
+                return noted.map(Ok).ok_or(why);
+            }
+            Err(why) => return Err(why),
         };
         Ok(Ok(match (&of_run.step, reply) {
             (RunStep::Take(_), reply) => {
@@ -76,24 +96,57 @@ impl SteadyRuns {
                 Noted::Reply(reply)
             }
             (RunStep::Allow(budget), reply) => {
-                if let Some(seen) = known.get_mut(&of_run.run) {
+                if let Some(seen) = known.rows.get_mut(&of_run.run) {
                     let Allowance { limits, deadline } = budget.applied(seen.allowance(), now);
                     (seen.limits, seen.deadline) = (limits, deadline);
                 }
                 Noted::Reply(reply)
             }
             (RunStep::Spend(usage), Reply::Spent(stored)) => {
-                let mut usage = *usage;
-                usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
-                let (payer, used) = charge(&mut known, &of_run.run, usage, stored);
+                let (payer, used) = charge(&mut known.rows, &of_run.run, countable(*usage), stored);
                 Noted::Spent { payer, used }
             }
             (_, reply) => Noted::Reply(reply),
         }))
     }
 
+    /// Carries out a step. One that can be deferred has a name, so that it can be sent again.
+    fn applied(
+        &self,
+        id: Uuid,
+        now: Timestamp,
+        of_run: &OfRun,
+        known: &Known,
+    ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        // The memory of a run whose usage waits has more than the row, which is not lost there.
+        if matches!(of_run.step, RunStep::Spend(_) | RunStep::Stop(_)) && known.deferred.is_empty()
+        {
+            self.raise(of_run, &known.rows)?;
+        }
+        match of_run.step {
+            RunStep::Spend(_) | RunStep::Session(_) => self.rows.apply_once(id, now, of_run),
+            _ => self.rows.apply(now, of_run),
+        }
+    }
+
+    /// Sends the steps that wait, in their order. It blocks.
+    fn send_deferred(&self) -> Result<(), RunStoreError> {
+        if self.known().deferred.is_empty() {
+            return Ok(());
+        }
+        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let next = self.known().deferred.next_to_send();
+            let Some(DeferredStep { id, now, of_run, .. }) = next else { return Ok(()) };
+            if let Err(refusal) = self.rows.apply_once(id, now, &of_run)? {
+                tracing::warn!(%refusal, "what an agent used while the database was away is lost");
+            }
+            self.known().deferred.is_done(id);
+        }
+    }
+
     /// Writes back usage that a row has lost since it was last seen.
-    fn raise(&self, of_run: &OfRun, known: &Known) -> Result<(), RunStoreError> {
+    fn raise(&self, of_run: &OfRun, known: &KnownRows) -> Result<(), RunStoreError> {
         let Some(row) = self.rows.run(&of_run.run)? else { return Ok(()) };
         for id in [Some(of_run.run.clone()), row.parent].into_iter().flatten() {
             if let Some(seen) = known.get(&id) {
@@ -104,7 +157,70 @@ impl SteadyRuns {
     }
 }
 
-type Known = HashMap<RunId, Run>;
+/// What this process knows.
+#[derive(Default)]
+struct Known {
+    rows: KnownRows,
+    /// The usage of runs that other processes drive and that pay for attempts of this one.
+    payers: HashMap<RunId, Usage>,
+    deferred: DeferredSteps,
+}
+
+type KnownRows = HashMap<RunId, Run>;
+
+impl DeferredStep {
+    fn new(id: Uuid, now: Timestamp, of_run: &OfRun, sent: Sent) -> Self {
+        let mut of_run = of_run.clone();
+        if let RunStep::Spend(usage) = &mut of_run.step {
+            *usage = countable(*usage);
+        }
+        Self { id, now, of_run, sent }
+    }
+}
+
+/// Answers a step without the record, if it does not have to be durable now. Usage is charged to what is
+/// known, and a sign of life is not kept, because another one follows.
+fn defer(known: &mut Known, step: DeferredStep) -> Option<Noted> {
+    match step.of_run.step {
+        RunStep::Spend(usage) => {
+            let (payer, used) = charge_known(known, &step.of_run.run, usage);
+            known.deferred.push(step);
+            Some(Noted::Spent { payer, used })
+        }
+        RunStep::Session(_) => {
+            known.deferred.push(step);
+            Some(Noted::Reply(Reply::Noted))
+        }
+        RunStep::Beat { .. } => Some(Noted::Reply(Reply::Noted)),
+        RunStep::Take(_)
+        | RunStep::Begin { .. }
+        | RunStep::End { .. }
+        | RunStep::WaitUntil(_)
+        | RunStep::AskHuman(_)
+        | RunStep::Allow(_)
+        | RunStep::Stop(_) => None,
+    }
+}
+
+/// Returns the run that pays, and its usage as far as it is known with this.
+fn charge_known(known: &mut Known, id: &RunId, usage: Usage) -> (RunId, Usage) {
+    let parent = known.rows.get(id).and_then(|run| run.parent.clone());
+    match parent.filter(|parent| !known.rows.contains_key(parent)) {
+        None => charge(&mut known.rows, id, usage, usage),
+        Some(payer) => {
+            _ = charge(&mut known.rows, id, usage, Usage::default());
+            let used = known.payers.entry(payer.clone()).or_default();
+            *used += usage;
+            (payer, *used)
+        }
+    }
+}
+
+/// Returns what counts of a usage. The value comes from an agent.
+fn countable(usage: Usage) -> Usage {
+    let cost_usd = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
+    Usage { cost_usd, ..usage }
+}
 
 /// The result of a step.
 enum Noted {
@@ -119,7 +235,7 @@ enum Noted {
 
 /// Returns the run that pays, and its total usage: the known value plus this, or the stored value if
 /// it is larger.
-fn charge(known: &mut Known, id: &RunId, usage: Usage, stored: Usage) -> (RunId, Usage) {
+fn charge(known: &mut KnownRows, id: &RunId, usage: Usage, stored: Usage) -> (RunId, Usage) {
     let parent = known.get_mut(id).and_then(|run| {
         run.usage += usage;
         run.parent.clone()
@@ -136,7 +252,13 @@ fn charge(known: &mut Known, id: &RunId, usage: Usage, stored: Usage) -> (RunId,
 
 /// Returns the row, corrected by what is known of it.
 fn steady(known: &mut Known, row: Run) -> Run {
-    let Some(seen) = known.get_mut(&row.id) else { return row };
+    let Some(seen) = known.rows.get_mut(&row.id) else {
+        if row.parent.is_none() {
+            let used = known.payers.entry(row.id.clone()).or_default();
+            *used = used.at_least(row.usage);
+        }
+        return row;
+    };
     seen.usage = seen.usage.at_least(row.usage);
     Run {
         usage: seen.usage,
@@ -153,7 +275,7 @@ impl Runs for SteadyRuns {
         let found = self.rows.open_run(run)?;
         if found.id == run.id && run.status == RunStatus::Running {
             // It is new, and taken up from the beginning.
-            self.known().insert(run.id.clone(), run.clone());
+            self.known().rows.insert(run.id.clone(), run.clone());
         }
         Ok(found)
     }
@@ -163,6 +285,13 @@ impl Runs for SteadyRuns {
         now: Timestamp,
         of_run: &OfRun,
     ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        match of_run.step {
+            // They are answered without the record, if need be.
+            RunStep::Spend(_) | RunStep::Session(_) => {}
+            // It comes at intervals, so that it also sends what waits.
+            RunStep::Beat { .. } => _ = self.send_deferred(),
+            _ => self.send_deferred()?,
+        }
         Ok(self.remembering(now, of_run)?.map(|noted| match noted {
             Noted::Reply(reply) => reply,
             Noted::Spent { payer, used } => {
@@ -175,14 +304,17 @@ impl Runs for SteadyRuns {
     }
 
     fn is_flushed(&self) -> bool {
-        self.rows.is_flushed()
+        self.known().deferred.is_empty() && self.rows.is_flushed()
     }
 
     fn flush(&self) -> Result<(), RunStoreError> {
+        self.send_deferred()?;
         self.rows.flush()
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
+        // A reader sees what this process has used in any case, because the memory has it.
+        _ = self.send_deferred();
         let mut known = self.known();
         Ok(self.rows.run(id)?.map(|row| steady(&mut known, row)))
     }
@@ -213,135 +345,15 @@ impl Runs for SteadyRuns {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use std::{sync::mpsc, thread};
-
-    use harness_core::{
-        command::{Anew, Take},
-        run::RunLimits,
-    };
-
-    use super::{super::MemoryRuns, *};
-
-    fn dollars(cost: f64) -> Usage {
-        Usage { cost_usd: Some(cost), ..Usage::default() }
-    }
-
-    /// A record that an agent edits: the row that it returns for one run is forged.
-    #[derive(Default)]
-    struct Edited {
-        rows: MemoryRuns,
-        edit: Mutex<Option<Run>>,
-        /// Called after a change was made and before it is answered.
-        made: Mutex<Option<Box<dyn Fn() + Send>>>,
-    }
-
-    impl Runs for Edited {
-        fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
-            self.rows.open_run(run)
+impl Drop for SteadyRuns {
+    fn drop(&mut self) {
+        let lost = self.known().deferred.usage();
+        if lost != Usage::default() {
+            let (tokens, cost_usd) = (lost.tokens(), lost.cost_usd.unwrap_or_default());
+            tracing::warn!(tokens, cost_usd, "what agents used could not be recorded");
         }
-
-        fn apply(
-            &self,
-            now: Timestamp,
-            of_run: &OfRun,
-        ) -> Result<Result<Reply, Refusal>, RunStoreError> {
-            let reply = self.rows.apply(now, of_run)?;
-            if let Some(made) = &*self.made.lock().unwrap() {
-                made();
-            }
-            let edited = self.edit.lock().unwrap().is_some();
-            Ok(reply.map(|reply| match reply {
-                Reply::Spent(_) if edited => Reply::Spent(Usage::default()),
-                reply => reply,
-            }))
-        }
-
-        fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
-            let edit = self.edit.lock().unwrap().clone();
-            Ok(edit.filter(|run| run.id == *id).or(self.rows.run(id)?))
-        }
-
-        fn iterations(&self, id: &RunId) -> Result<Vec<Iteration>, RunStoreError> {
-            self.rows.iterations(id)
-        }
-
-        fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError> {
-            self.rows.attempt(task, epoch)
-        }
-
-        fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
-            self.rows.runs()
-        }
-
-        fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
-            self.rows.at_least(id, usage)
-        }
-
-        fn outbox(&self) -> Result<Vec<Outgoing>, RunStoreError> {
-            self.rows.outbox()
-        }
-
-        fn post(&self, now: Timestamp, step: &OutboxStep) -> Result<Vec<Outgoing>, RunStoreError> {
-            self.rows.post(now, step)
-        }
-    }
-
-    #[test]
-    fn x_m7_what_was_used_never_falls_and_terms_stay() {
-        let now = Timestamp::from_seconds(0);
-        let id = RunId::of_bits(1);
-        let limits = RunLimits { max_cost_usd: Some(2.5), ..RunLimits::default() };
-        let run = Run { limits, verify: Some("make test".into()), ..Run::queued(id.clone(), now) };
-        let edited = Arc::new(Edited::default());
-        edited.open_run(&run).unwrap();
-        let runs = SteadyRuns::new(Arc::clone(&edited) as Arc<dyn Runs>);
-        let apply = |step| {
-            let of_run = OfRun { run: id.clone(), by: None, step };
-            runs.apply(now, &of_run).unwrap().unwrap()
-        };
-        apply(RunStep::Take(Take { anew: Anew::default(), ..Take::default() }));
-        assert_eq!(apply(RunStep::Spend(dollars(1.0))), Reply::Spent(dollars(1.0)));
-        let forged = RunLimits { max_cost_usd: Some(100.0), ..limits };
-        let forged = Run { usage: Usage::default(), limits: forged, verify: None, ..run.clone() };
-        *edited.edit.lock().unwrap() = Some(forged);
-        let seen = runs.run(&id).unwrap().unwrap();
-        assert_eq!((seen.usage, seen.limits), (dollars(1.0), limits));
-        assert_eq!(seen.verify.as_deref(), Some("make test"));
-        assert_eq!(apply(RunStep::Spend(dollars(1.0))), Reply::Spent(dollars(2.0)));
-    }
-
-    /// A reader that comes between the change of the row and its answer must not have the same usage
-    /// counted twice.
-    #[test]
-    fn usage_is_counted_once_although_others_read_meanwhile() {
-        let (now, id) = (Timestamp::from_seconds(0), RunId::of_bits(1));
-        let rows = Arc::new(Edited::default());
-        rows.open_run(&Run::queued(id.clone(), now)).unwrap();
-        let runs = Arc::new(SteadyRuns::new(Arc::clone(&rows) as Arc<dyn Runs>));
-        let apply = |step| {
-            let of_run = OfRun { run: id.clone(), by: None, step };
-            runs.apply(now, &of_run).unwrap().unwrap()
-        };
-        apply(RunStep::Take(Take::default()));
-        let (readers, of_readers) = mpsc::channel();
-        let (reads, reader) = (Arc::clone(&runs), id.clone());
-        *rows.made.lock().unwrap() = Some(Box::new(move || {
-            let (reads, id) = (Arc::clone(&reads), reader.clone());
-            let reader = thread::spawn(move || reads.run(&id).unwrap().unwrap().usage);
-            // It may read at once, or it has to wait for the answer.
-            (0..10_000).take_while(|_| !reader.is_finished()).for_each(|_| thread::yield_now());
-            readers.send(reader).unwrap();
-        }));
-        assert_eq!(apply(RunStep::Spend(dollars(1.0))), Reply::Spent(dollars(1.0)));
-        assert_eq!(apply(RunStep::Spend(dollars(1.0))), Reply::Spent(dollars(2.0)));
-        *rows.made.lock().unwrap() = None;
-        assert_eq!(apply(RunStep::Spend(dollars(1.0))), Reply::Spent(dollars(3.0)));
-        let seen: Vec<_> = of_readers.try_iter().map(|reader| reader.join().unwrap()).collect();
-        assert_eq!(seen.len(), 2);
-        assert_eq!(rows.rows.run(&id).unwrap().unwrap().usage, dollars(3.0));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -133,9 +133,10 @@ impl<'a> Known<'a> {
 
     /// Refuses if HEAD is neither the work nor an earlier result of ours. It would be lost.
     fn refuse_other_head(&self, head: &CommitId) -> Result<(), WorkspaceError> {
-        let Rebase { task, epoch, base, work, onto, .. } = self.rebase;
+        let Rebase { task, epoch, base, work, onto, placed, .. } = self.rebase;
         let ours = |head: &Picked| has_trailer(&head.message, task, *epoch);
-        if [base, work, onto].contains(&head) || self.commits.get(head).is_some_and(ours) {
+        let is_known = [base, work, onto].contains(&head) || placed.as_ref() == Some(head);
+        if is_known || self.commits.get(head).is_some_and(ours) {
             return Ok(());
         }
         Err(WorkspaceError::HeadMoved { from: work.clone() })

@@ -127,6 +127,7 @@ CREATE TABLE harness.iteration (
     ledger bigint NOT NULL REFERENCES harness.ledger (id),
     run text NOT NULL,
     number bigint NOT NULL,
+    host text,
     entry text NOT NULL,
     PRIMARY KEY (ledger, run, number)
 );
@@ -163,22 +164,47 @@ CREATE TABLE harness.worker (
     PRIMARY KEY (ledger, id)
 ) WITH (fillfactor = 50);
 
+-- The processes that serve a root: one for each machine and root. The id is made when it starts, so that
+-- a message never reaches the next one.
+CREATE TABLE harness.host (
+    ledger bigint NOT NULL REFERENCES harness.ledger (id),
+    id uuid NOT NULL,
+    machine text NOT NULL,
+    boot text,
+    root text NOT NULL,
+    pid bigint NOT NULL,
+    version text NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (ledger, id)
+) WITH (fillfactor = 50);
+
+-- The open questions. Those of a host that is removed vanish with it.
 CREATE TABLE harness.question (
     ledger bigint NOT NULL REFERENCES harness.ledger (id),
     id text NOT NULL,
-    host text NOT NULL,
+    host uuid NOT NULL,
     body text NOT NULL,
     asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (ledger, id)
+    PRIMARY KEY (ledger, id),
+    FOREIGN KEY (ledger, host) REFERENCES harness.host (ledger, id) ON DELETE CASCADE
 );
+CREATE INDEX question_by_host ON harness.question (ledger, host);
 
+-- Requests to hosts. A host takes a request before it carries it out, and then writes the answer.
 CREATE TABLE harness.message (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     ledger bigint NOT NULL REFERENCES harness.ledger (id),
-    host text NOT NULL,
+    request uuid NOT NULL,
+    host uuid NOT NULL,
+    sender text NOT NULL,
     kind text NOT NULL,
     body text NOT NULL,
     sent_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    taken_at timestamptz
+    taken_by uuid,
+    taken_at timestamptz,
+    answer text,
+    answered_at timestamptz,
+    UNIQUE (ledger, request, host)
 );
 CREATE INDEX message_waiting ON harness.message (ledger, host) WHERE taken_at IS NULL;
