@@ -147,6 +147,7 @@ fn of_head(known: &Head, found: &Head, held: &Held) -> (Fields, Fields) {
     note(known.landing != found.landing, "landing");
     note(known.alerts != found.alerts, "alerts");
     note(known.epoch != found.epoch, "epoch");
+    note(known.unsettled != found.unsettled, "unsettled");
     match held {
         Held::Run => (changed, Vec::new()),
         // An epoch that is assigned twice would make two claims look like one.

@@ -24,6 +24,9 @@ pub struct Head {
     pub paused_at: Option<Timestamp>,
     /// The claim counter. It is kept when the tasks are replaced or reset.
     pub epoch: Epoch,
+    /// What a database may have forgotten. Results of forgotten claims may have landed. Until they were
+    /// looked for, nothing is claimed and nothing lands; see [`Settle`](crate::command::Settle).
+    pub unsettled: Option<Unsettled>,
     /// The goal of the imported plan.
     pub goal: Option<String>,
     /// The phases, in the order in which they are worked on.
@@ -53,6 +56,7 @@ impl Head {
             last_session: None,
             paused_at: None,
             epoch: Epoch::default(),
+            unsettled: None,
             goal: None,
             phases: Vec::new(),
             needs: Vec::new(),
@@ -69,6 +73,22 @@ impl Head {
     pub fn unknown_needs(&self) -> impl Iterator<Item = &str> {
         let unknown = |feature: &&String| !KNOWN_FEATURES.contains(&feature.as_str());
         self.needs.iter().filter(unknown).map(String::as_str)
+    }
+}
+
+/// What a database may have forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsettled {
+    /// The last epoch that was not forgotten.
+    pub after: Epoch,
+    /// The largest epoch that a forgotten claim may have had. It was never assigned before.
+    pub until: Epoch,
+}
+
+impl Unsettled {
+    /// Returns whether a forgotten claim may have had this epoch.
+    pub fn contains(&self, epoch: Epoch) -> bool {
+        self.after < epoch && epoch <= self.until
     }
 }
 

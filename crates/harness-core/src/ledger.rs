@@ -16,7 +16,7 @@ use crate::{
 
 pub use crate::head::{
     Alert, ConcurrencyMode, GATE_TIMEOUT_SECONDS, Gate, GateHold, Head, KEPT_ALERTS, LandingEntry,
-    Phase, SessionConfig, VERSION,
+    Phase, SessionConfig, Unsettled, VERSION,
 };
 
 /// An upper bound for the epochs that one transaction assigns.
@@ -139,6 +139,13 @@ impl Ledger {
     /// Returns the largest `NNN` of the `task-NNN` ids.
     pub fn highest_number(&self) -> u64 {
         self.selection().highest_number(&self.tasks)
+    }
+
+    /// Returns the number for a new task. While results of forgotten tasks are looked for, it is larger
+    /// than any that was ever assigned, as epochs are: the new task must not be taken for a forgotten one.
+    pub fn next_number(&self) -> u64 {
+        let forgotten = self.head.unsettled.map_or(0, |unsettled| unsettled.until.0);
+        self.highest_number().max(forgotten) + 1
     }
 
     /// Returns the largest epoch that was ever assigned, as far as this ledger knows.

@@ -201,6 +201,7 @@ pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
         | Command::SetMode(_)
         | Command::SetTarget(_)
         | Command::Divert(_)
+        | Command::Settle(_)
         | Command::HoldGate(_)
         | Command::Complete(_)
         | Command::Fail(_)

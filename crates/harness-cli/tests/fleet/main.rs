@@ -7,6 +7,7 @@
 mod environment;
 
 mod cut_off;
+mod failover;
 mod messages;
 mod refused;
 mod secrets;
@@ -20,6 +21,7 @@ use harness_sim::postgres::{ServerTest as Test, run_tests};
 fn main() {
     let all: &[&[(&str, Test)]] = &[
         cut_off::TESTS,
+        failover::TESTS,
         messages::TESTS,
         refused::TESTS,
         secrets::TESTS,

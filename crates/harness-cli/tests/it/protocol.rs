@@ -19,7 +19,7 @@ use harness_core::{
     command::{Change, Code, Reply, Row},
     fact::{LineStep, ObjectiveStep, Source},
     format::{self, Document},
-    ledger::{Alert, Gate, GateHold, Head, LandingEntry, Phase, SessionConfig},
+    ledger::{Alert, Gate, GateHold, Head, LandingEntry, Phase, SessionConfig, Unsettled},
     log::{Kind, LogLine},
     plan::Plan,
     role::Operation,
@@ -212,6 +212,7 @@ fn full_head() -> Head {
         last_session: Some(now()),
         paused_at: Some(now()),
         epoch: Epoch(1),
+        unsettled: Some(Unsettled { after: Epoch(1), until: Epoch(2) }),
         goal: Some("x".into()),
         phases: vec![Phase {
             name: "x".into(),

@@ -25,7 +25,7 @@ impl Add {
 
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let id = self.id.clone().unwrap_or_else(|| {
-            let above = ledger.highest_number() + 1..;
+            let above = ledger.next_number()..;
             let mut ids = above.map(TaskId::numbered);
             ids.find(|id| !ledger.contains(id)).unwrap_or_else(|| TaskId::numbered(0))
         });

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Refusal, Reply, Row, parallel::count_claim, upkeep};
+use super::{Change, Refusal, Reply, Row, parallel::count_claim, settle::refuse_unsettled, upkeep};
 use crate::{
     CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
     fact::Fact,
@@ -137,6 +137,7 @@ impl Claim {
         if let Some(since) = ledger.head().paused_at {
             return Err(Refusal::Paused { since });
         }
+        refuse_unsettled(ledger)?;
         let upkeep = upkeep::upkeep(ledger, now);
         let next = self.next(ledger);
         if upkeep.is_empty() {

@@ -32,12 +32,14 @@ impl Intend {
         let id = task.id.clone();
         let lands = matches!(self.intent, Intent::Land { .. });
         let held_back = lands && line::held_back(ledger, &id, &self.files, now).is_some();
+        let unsettled = lands && ledger.head().unsettled.is_some();
         let changed = lands && task.check() != self.check.as_deref();
         let Some(claim) = task.claim_mut() else { return Err(self.holder.refused()) };
         match &claim.intent {
             // The command was repeated because its answer got lost.
             Some(same) if *same == self.intent => return Ok(Change::reply(Reply::Task(id))),
             Some(_) => return Err(Refusal::Undecided { task: id }),
+            None if unsettled => return Err(Refusal::Unsettled),
             None if changed => return Err(Refusal::CheckChanged { task: id }),
             None if held_back => return Err(Refusal::NotReady { task: id }),
             None => claim.intent = Some(self.intent.clone()),

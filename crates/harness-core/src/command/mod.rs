@@ -29,6 +29,7 @@ mod reopen;
 mod retry;
 mod run;
 mod session;
+mod settle;
 mod texts;
 mod upkeep;
 
@@ -61,6 +62,7 @@ pub use reopen::{Reopen, completed_dependents};
 pub use retry::Retry;
 pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
+pub use settle::{LandedResult, Settle};
 pub use texts::{GATE, Text};
 
 pub use crate::ledger::Row;
@@ -102,6 +104,7 @@ pub enum Command {
     SetMode(SetMode),
     SetTarget(SetTarget),
     Divert(Divert),
+    Settle(Settle),
     HoldGate(HoldGate),
     Complete(Complete),
     Fail(Fail),
@@ -146,6 +149,7 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::SetMode(c) => c.decide(ledger),
         Command::SetTarget(c) => Ok(c.decide(ledger)),
         Command::Divert(c) => Ok(c.decide(ledger)),
+        Command::Settle(c) => Ok(c.decide(ledger, now)),
         Command::HoldGate(c) => c.decide(ledger, now),
         Command::Complete(c) => c.decide(ledger, now),
         Command::Fail(c) => c.decide(ledger, now),

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Claimed, ParallelTerms, Place, Refusal, Reply, Row, find};
+use super::{
+    Change, Claimed, ParallelTerms, Place, Refusal, Reply, Row, find, settle::refuse_unsettled,
+};
 use crate::{
     Epoch, TaskId, Timestamp, WorkerId,
     fact::Fact,
@@ -136,6 +138,7 @@ impl Divert {
 
 impl TakeOver {
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        refuse_unsettled(ledger)?;
         let found = find(ledger, &self.task)?;
         let not_ready = || Refusal::NotReady { task: self.task.clone() };
         let mut task = found.clone();

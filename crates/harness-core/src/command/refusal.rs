@@ -44,6 +44,10 @@ pub enum Refusal {
     NotReady { task: TaskId },
     #[error("claiming is paused since {since}")]
     Paused { since: Timestamp },
+    #[error(
+        "the database has forgotten changes; results that landed are looked for before work goes on"
+    )]
+    Unsettled,
     #[error("Task {task} has a check; it counts as completed only when the check passed")]
     Unchecked { task: TaskId },
     #[error("the check of task {task} was changed while it ran")]
@@ -131,6 +135,7 @@ impl Refusal {
             | Self::NotNext { .. }
             | Self::NotReady { .. }
             | Self::Paused { .. }
+            | Self::Unsettled
             | Self::CheckChanged { .. }
             | Self::GateChanged { .. }
             | Self::Undecided { .. }
@@ -174,7 +179,7 @@ impl Refusal {
             Self::Cycle { .. } => Code::Cycle,
             Self::Needed { .. } | Self::PhaseHasTasks { .. } => Code::Needed,
             Self::HoldsAnother { .. } => Code::HoldsAnother,
-            Self::NotNext { .. } | Self::NotReady { .. } => Code::NotNext,
+            Self::NotNext { .. } | Self::NotReady { .. } | Self::Unsettled => Code::NotNext,
             Self::Paused { .. } => Code::Paused,
             Self::Unchecked { .. } => Code::Unchecked,
             Self::CheckChanged { .. } | Self::GateChanged { .. } => Code::CheckChanged,

@@ -78,6 +78,7 @@ impl Command {
             | Self::SetMode(_)
             | Self::SetTarget(_)
             | Self::Divert(_)
+            | Self::Settle(_)
             | Self::HoldGate(_)
             | Self::Complete(_)
             | Self::BeginSession(_)

@@ -9,8 +9,8 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Change, Epoch, Fact, Ledger, Reply,
-    ledger::{EPOCHS_OF_A_TRANSACTION, Head},
+    Change, Epoch, Fact, Ledger, Reply, Timestamp,
+    ledger::{EPOCHS_OF_A_TRANSACTION, Head, Unsettled},
 };
 
 /// The hash of a change and of everything before it.
@@ -99,37 +99,71 @@ pub enum Recall {
     TooOld,
 }
 
-/// A database that has forgotten changes.
+/// A database that has forgotten changes, or may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forgotten {
-    /// The last change that was known.
-    pub known: Remembered,
+    /// The last change that this host knew; `None` if it misses nothing, but another server has taken
+    /// over, and other hosts may miss something.
+    pub known: Option<Remembered>,
     /// The newest version that is left.
     pub found: u64,
 }
 
+/// A second has more epochs than claims are made in it, over a long time.
+const EPOCHS_BITS: u32 = 8;
+/// The number of changes that a server that takes over may lack unnoticed. Hosts that know of more say so
+/// themselves.
+const LAG_MAX: u64 = 1000;
+
 impl Forgotten {
     /// Returns the change that a host makes when it notices: a warning, and epochs that no lost claim
     /// can have had.
-    pub fn change(&self, ledger: &Ledger) -> Change {
-        let epoch = self.next_epoch(ledger.epoch());
-        let head = Head { epoch, ..ledger.head().clone() };
-        let Self { known, found } = self;
-        let message = format!(
-            "the database has forgotten changes: version {} was seen here, and it has version {found}; \
-             epochs continue after {epoch}, and results that landed are looked for before work goes on",
-            known.version
-        );
+    pub fn change(&self, ledger: &Ledger, now: Timestamp) -> Change {
+        let epoch = self.next_epoch(ledger.epoch(), now);
+        let before = ledger.head();
+        // Without a branch on which results land there is nothing to look for.
+        let lands = before.session_config.target_branch.is_some();
+        let unsettled = lands.then(|| Self::unsettled(ledger, epoch));
+        let head = Head { epoch, unsettled, ..before.clone() };
+        let found = self.found;
+        let lost = match &self.known {
+            Some(known) => format!(
+                "the database has forgotten changes: version {} was seen here, and it has version \
+                 {found}",
+                known.version
+            ),
+            None => format!(
+                "another server has taken over with version {found}, and may have forgotten changes"
+            ),
+        };
+        let next = match unsettled {
+            Some(_) => ", and results that landed are looked for before work goes on",
+            None => "",
+        };
+        let message = format!("{lost}; epochs continue after {epoch}{next}");
         let facts = vec![Fact::Warned { task: None, message }];
         Change { head: Some(head), rows: Vec::new(), facts, reply: Reply::Noted }
     }
 
+    /// A forgotten claim has a later epoch than all that are left. What was forgotten before and is not
+    /// settled yet is looked for at the same time.
+    fn unsettled(ledger: &Ledger, until: Epoch) -> Unsettled {
+        match ledger.head().unsettled {
+            Some(earlier) => Unsettled { until, ..earlier },
+            None => Unsettled { after: ledger.epoch(), until },
+        }
+    }
+
     /// Each lost version may have assigned as many epochs as one transaction can, and so may those
-    /// that only other hosts have seen.
-    fn next_epoch(&self, found: Epoch) -> Epoch {
-        let lost = self.known.version.saturating_sub(self.found).max(1);
+    /// that only other hosts have seen. A jump may be forgotten too: the time makes the next one larger.
+    fn next_epoch(&self, found: Epoch, now: Timestamp) -> Epoch {
+        let (known, lost) = match &self.known {
+            Some(known) => (known.epoch, known.version.saturating_sub(self.found).max(1)),
+            None => (found, LAG_MAX),
+        };
+        let of_time = u64::try_from(now.seconds()).unwrap_or_default() << EPOCHS_BITS;
         let skipped = lost.saturating_mul(EPOCHS_OF_A_TRANSACTION);
-        Epoch(found.max(self.known.epoch).0.saturating_add(skipped))
+        Epoch(found.max(known).0.max(of_time).saturating_add(skipped))
     }
 }
 
@@ -138,7 +172,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::Timestamp;
 
     fn remembered(version: u64) -> Remembered {
         Remembered { version, hash: ChangeHash::origin("a").then("x"), epoch: Epoch(7) }
@@ -172,10 +205,26 @@ mod tests {
 
     #[test]
     fn epochs_jump_over_all_that_may_be_lost() {
-        let ledger = Ledger::new(Head::new(Timestamp::from_seconds(0)), Vec::new()).unwrap();
-        let forgotten = Forgotten { known: remembered(12), found: 9 };
-        let change = forgotten.change(&ledger);
-        assert_eq!(change.head.unwrap().epoch, Epoch(7 + 3 * EPOCHS_OF_A_TRANSACTION));
-        assert!(matches!(&change.facts[0], Fact::Warned { message, .. } if message.contains("12")));
+        let mut head = Head::new(Timestamp::from_seconds(0));
+        head.session_config.target_branch = Some("main".to_owned());
+        let ledger = Ledger::new(head, Vec::new()).unwrap();
+        for (known, expected, told) in [
+            (Some(remembered(12)), 7 + 3 * EPOCHS_OF_A_TRANSACTION, "version 12 was seen"),
+            (None, LAG_MAX * EPOCHS_OF_A_TRANSACTION, "another server has taken over"),
+        ] {
+            let change = Forgotten { known, found: 9 }.change(&ledger, Timestamp::from_seconds(0));
+            let head = change.head.unwrap();
+            let (after, until) = (Epoch(0), Epoch(expected));
+            assert_eq!(head.epoch, until);
+            assert_eq!(head.unsettled, Some(Unsettled { after, until }));
+            assert!(
+                matches!(&change.facts[0], Fact::Warned { message, .. } if message.contains(told))
+            );
+        }
+        let [sooner, later] = [100, 110].map(|second| {
+            let forgotten = Forgotten { known: None, found: 9 };
+            forgotten.change(&ledger, Timestamp::from_seconds(second)).head.unwrap().epoch
+        });
+        assert!(later.0 > sooner.0 + 1000, "a jump that was forgotten is not made again");
     }
 }

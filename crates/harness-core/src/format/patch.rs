@@ -42,6 +42,7 @@ pub(super) fn head(root: &mut Object, head: &Head) {
     root.put("last_session", head.last_session);
     root.ours("paused_at", head.paused_at);
     root.ours("epoch", (head.epoch.0 > 0).then_some(head.epoch));
+    root.ours("unsettled", head.unsettled);
     root.ours("goal", head.goal.as_ref());
     phases(root, &head.phases);
     if head.needs != root.read::<Vec<String>>("needs").unwrap_or_default() {

@@ -296,7 +296,7 @@ impl Worker {
             (State::Gating(phase), WorkerReport::Gated(end)) => self.gated(phase, end),
             (State::Basing(task), WorkerReport::Based(place)) => self.based(&task, place),
             (State::Basing(_), WorkerReport::NoBase { why }) => self.stop(Stop::config(why)),
-            (State::Basing(_), WorkerReport::Unreachable { why }) => {
+            (State::Peeking | State::Basing(_), WorkerReport::Unreachable { why }) => {
                 self.complain(Stop::with_words(StopReason::EnvSetup, why), None)
             }
             (
@@ -340,7 +340,10 @@ impl Worker {
             // Something else became more urgent, or was taken: look again.
             (
                 State::Claiming,
-                Refusal::NotNext { .. } | Refusal::NotReady { .. } | Refusal::Paused { .. },
+                Refusal::NotNext { .. }
+                | Refusal::NotReady { .. }
+                | Refusal::Paused { .. }
+                | Refusal::Unsettled,
             ) => self.next_task(),
             // Another worker was faster, or the dead one is not dead.
             (State::TakingOver(_) | State::Voiding(_) | State::Settling, _) => self.wait(),

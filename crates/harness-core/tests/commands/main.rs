@@ -8,6 +8,7 @@ mod ends;
 mod flags;
 mod head;
 mod pause;
+mod settle;
 #[path = "../support/mod.rs"]
 mod support;
 

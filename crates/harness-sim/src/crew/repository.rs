@@ -9,7 +9,7 @@ use harness::workspace::{
         land_token,
     },
 };
-use harness_core::{CommitId, Epoch, TaskId, WorkerId};
+use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
 
 use super::{
     CrewFlaw,
@@ -253,6 +253,14 @@ impl SharedRepository for CrewRepository {
                 git.land(swap)
             },
         )
+    }
+
+    fn landed_results(
+        &self,
+        branches: &[String],
+        kept: &[(TaskId, CommitId)],
+    ) -> Result<Vec<LandedResult>, WorkspaceError> {
+        self.call(|git| git.landed_results(branches, kept))
     }
 
     fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, WorkspaceError> {

@@ -32,14 +32,12 @@ enum Asked {
 pub(super) struct Annals {
     stamps: Vec<Stamp>,
     titles: BTreeMap<String, Asked>,
-    /// The claims by their epochs, with the worker and the stamp.
-    epochs: BTreeMap<u64, (TaskId, String, usize)>,
+    /// The claims by their epochs, with the worker.
+    epochs: BTreeMap<u64, (TaskId, String)>,
     /// The ends of the leases that count, by task.
     live: BTreeMap<TaskId, (String, Timestamp)>,
     /// The completions, with their stamp.
     completed: BTreeMap<TaskId, usize>,
-    /// The hosts that have made a transaction since the last takeover.
-    back: Vec<usize>,
     takeovers: usize,
 }
 
@@ -56,7 +54,6 @@ impl Annals {
             }
             // Renewals are no history, so nothing shows which of them are left.
             self.live.clear();
-            self.back.clear();
         }
         self.takeovers = server.takeovers.len();
     }
@@ -77,7 +74,6 @@ impl Annals {
         };
         if let (Ended::Done(applied), Some(seen)) = (ended, host.store.last_seen()) {
             self.stamps.push(Stamp { seen, host: host.number, forgotten: false });
-            self.back.push(host.number);
             for (sent, reply) in batch.iter().zip(&applied.replies) {
                 let worker = host.worker(sent.worker).to_string();
                 match reply {
@@ -113,9 +109,9 @@ impl Annals {
                 self.titles.insert(add.title.clone(), Asked::Added(stamp));
                 Ok(())
             }
-            (Command::Claim(_), Reply::Claimed(claimed)) => {
+            (Command::Claim(_) | Command::TakeOver(_), Reply::Claimed(claimed)) => {
                 self.a_claim_is_for_one(server, &worker, claimed)?;
-                self.epochs_are_new(worker, claimed, stamp)
+                self.epochs_are_new(worker, claimed)
             }
             (Command::Renew(renew), Reply::Lease { expires_at, .. }) => {
                 self.live.insert(renew.holder.task.clone(), (worker, *expires_at));
@@ -151,26 +147,16 @@ impl Annals {
         Ok(())
     }
 
-    /// No epoch is given out twice. One that a takeover has lost may be, until its host is back; the
-    /// answer to a repeated claim may come later.
-    fn epochs_are_new(
-        &mut self,
-        worker: String,
-        claimed: &Claimed,
-        stamp: usize,
-    ) -> Result<(), Violation> {
+    /// No epoch is given out twice, not even one that a takeover has lost.
+    fn epochs_are_new(&mut self, worker: String, claimed: &Claimed) -> Result<(), Violation> {
         let (task, epoch) = (claimed.task.id.clone(), claimed.epoch.0);
-        if let Some((other, before, of)) = self.epochs.get(&epoch) {
-            let same = *other == task && *before == worker;
-            let of = &self.stamps[*of];
-            let early = claimed.is_retry || !self.back.contains(&of.host);
-            let unseen = of.forgotten && early;
-            if !same && !unseen {
-                let what = format!("{epoch}: {task} of {worker}, and {other} of {before}");
-                return violated("epochs_are_new", what);
-            }
+        if let Some((other, before)) = self.epochs.get(&epoch)
+            && (*other != task || *before != worker)
+        {
+            let what = format!("{epoch}: {task} of {worker}, and {other} of {before}");
+            return violated("epochs_are_new", what);
         }
-        self.epochs.insert(epoch, (task, worker, stamp));
+        self.epochs.insert(epoch, (task, worker));
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use harness_core::{
     task::RenewedLease,
 };
 
-use super::flaw::FleetFlaw;
+use super::{flaw::FleetFlaw, target::TARGET};
 use crate::random::Random;
 
 /// All rows at one moment.
@@ -58,7 +58,7 @@ pub(super) struct SimDatabase(Arc<Mutex<Server>>);
 
 impl SimDatabase {
     pub(super) fn new(seed: u64, flaw: FleetFlaw, clock: i64) -> Option<Self> {
-        let server = Server {
+        let mut server = Server {
             versions: vec![Rows::empty(clock)?],
             durable: 1,
             pending: None,
@@ -71,6 +71,7 @@ impl SimDatabase {
             troubled: true,
             number: 0,
         };
+        server.versions[0].order.line = server.line();
         Some(Self(Arc::new(Mutex::new(server))))
     }
 
@@ -83,6 +84,14 @@ impl Server {
     /// Returns what others see now.
     pub(super) fn rows(&self) -> &Rows {
         &self.versions[self.versions.len() - 1]
+    }
+
+    /// Returns the name of the line of history to which this server adds.
+    pub(super) fn line(&self) -> Option<String> {
+        match self.flaw {
+            FleetFlaw::KnowsNoLines | FleetFlaw::RemembersNothing => None,
+            _ => Some(self.takeovers.len().to_string()),
+        }
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -122,14 +131,14 @@ impl Server {
 
     /// Lets a replica take over that lacks the last commits.
     pub(super) fn take_over(&mut self) {
-        let lag = self.random.below(6);
+        let lag = self.random.below(16);
         let left = self.durable.saturating_sub(lag).max(1);
         self.versions.truncate(left);
         self.durable = left;
         self.pending = None;
         self.life += 1;
-        // Its clock is another one.
-        self.clock += self.random.below(9) as i64 - 2;
+        // It takes a while, and its clock is another one.
+        self.clock += 10 + self.random.below(9) as i64 - 2;
         let version = self.rows().order.version;
         self.takeovers.push(version);
     }
@@ -142,10 +151,17 @@ impl Server {
         self.clock += self.random.below(8) as i64;
         match self.random.below(100) {
             0..8 => self.crash(),
-            8..14 => self.take_over(),
-            14..40 => self.lock(),
+            8..10 => self.take_over(),
+            10..40 => self.lock(),
             _ => {}
         }
+    }
+
+    /// Returns the title of a task.
+    pub(super) fn title(&self, task: &TaskId) -> Option<String> {
+        let (_, text) = self.rows().tasks.iter().find(|(id, _)| id == task.as_str())?;
+        let task: serde_json::Value = serde_json::from_str(text).ok()?;
+        task["title"].as_str().map(str::to_owned)
     }
 
     /// Returns whether the chain has this change.
@@ -160,7 +176,9 @@ impl Server {
 
 impl Rows {
     fn empty(now: i64) -> Option<Self> {
-        let ledger = Ledger::new(Head::new(Timestamp::from_seconds(now)), Vec::new()).ok()?;
+        let mut head = Head::new(Timestamp::from_seconds(now));
+        head.session_config.target_branch = Some(TARGET.to_owned());
+        let ledger = Ledger::new(head, Vec::new()).ok()?;
         let mut document = Document::new(&ledger);
         let state = document.settle(&ledger, 1, None);
         let entry = journal::snapshot(&mut document, &[], &Receipts::new());
@@ -170,8 +188,17 @@ impl Rows {
         let base = entry.len() as u64;
         let first = ChangeRow { version: 1, previous: Some(previous), hash: Some(hash), entry };
         let head = document.root();
-        let order =
-            LedgerOrder { version: 1, hash, state, head, beat: 0, log_bytes: 0, base, at: now };
+        let order = LedgerOrder {
+            version: 1,
+            hash,
+            state,
+            head,
+            beat: 0,
+            log_bytes: 0,
+            base,
+            at: now,
+            line: None,
+        };
         let (tasks, leases, operations) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         Some(Self { order, changes: vec![Arc::new(first)], tasks, leases, operations })
     }
@@ -180,7 +207,7 @@ impl Rows {
     pub(super) fn after(&self, write: &LedgerWrite<'_>) -> Option<Self> {
         let mut rows = self.clone();
         match write {
-            LedgerWrite::Change(change, _) => {
+            LedgerWrite::Change(change) => {
                 let hash = ChangeHash::parse(&change.hash)?;
                 let version = u64::try_from(change.version).ok()?;
                 if version != rows.order.version + 1 || !rows.operations.insert(change.operation) {

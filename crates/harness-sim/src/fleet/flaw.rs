@@ -8,8 +8,15 @@ pub enum FleetFlaw {
     ForgetsOperations,
     /// The id is read back without waiting for the old transaction.
     WaitsForNobody,
-    /// A host keeps no memory of the last change, so epochs do not jump after a takeover.
+    /// A host keeps no memory of the last change and does not see that another server has taken over, so
+    /// epochs do not jump.
     RemembersNothing,
+    /// A host does not see that another server has taken over, if it misses nothing itself.
+    KnowsNoLines,
+    /// Forgotten results are not looked for before work goes on.
+    LooksForNothing,
+    /// Forgotten results are looked for, but the tokens of forgotten landings stay.
+    KeepsTokens,
     /// A change is answered before the disk of the server has it.
     AnswersFirst,
     /// A host uses its own clock for decisions.

@@ -15,19 +15,24 @@ use super::{
     database::SimDatabase,
     flaw::FleetFlaw,
     rows::{SimRows, add},
+    runner::Runner,
+    target::Target,
 };
 use crate::random::Random;
 
 /// A lease, which a host that freezes outlives.
 pub(super) const LEASE: u64 = 60;
-const WORKERS: usize = 2;
+/// The number of clients of a host. It also has one worker of a run, which is the last one.
+const CLIENTS: usize = 2;
+const RUNNER: usize = CLIENTS;
 
 pub(super) struct Host {
     pub(super) number: usize,
     pub(super) store: FleetStore<SimRows>,
     /// The difference of its clock.
     skew: i64,
-    held: [Option<(TaskId, Epoch)>; WORKERS],
+    held: [Option<(TaskId, Epoch)>; CLIENTS],
+    runner: Runner,
     /// The steps for which it does nothing.
     pub(super) frozen: usize,
 }
@@ -59,18 +64,26 @@ impl Host {
         if server.flaw == FleetFlaw::TrustsOwnClock {
             store = store.timed_by_caller();
         }
-        Some(Self { number, store, skew, held: [None, None], frozen: 0 })
+        let runner = Runner::new(worker(number, RUNNER));
+        Some(Self { number, store, skew, held: [None, None], runner, frozen: 0 })
     }
 
-    pub(super) fn worker(&self, worker: usize) -> WorkerId {
-        WorkerId::recorded(&format!("host-{}-{worker}", self.number))
+    pub(super) fn worker(&self, of: usize) -> WorkerId {
+        worker(self.number, of)
     }
 
-    /// Returns the next batch. `number` is different each time.
-    pub(super) fn batch(&self, random: &mut Random, number: &mut u64) -> Vec<Sent> {
-        let count = 1 + random.below(WORKERS);
-        let first = random.below(WORKERS);
-        let workers = (0..count).map(|n| (first + n) % WORKERS);
+    /// Returns the next batch. `now` is the time of the database, and `number` is different each time.
+    pub(super) fn batch(
+        &mut self,
+        now: Timestamp,
+        target: &mut Target,
+        random: &mut Random,
+        number: &mut u64,
+    ) -> Vec<Sent> {
+        let runs = random.percent(85).then(|| self.run_on(now, target, random)).flatten();
+        let count = if runs.is_some() { 0 } else { 1 } + random.below(CLIENTS);
+        let first = random.below(CLIENTS);
+        let workers = (0..count).map(|n| (first + n) % CLIENTS);
         let next = |worker: usize| {
             *number += 1;
             let command = match &self.held[worker] {
@@ -80,7 +93,15 @@ impl Host {
             };
             Sent { worker, command }
         };
-        workers.map(next).collect()
+        let clients: Vec<Sent> = workers.map(next).collect();
+        clients.into_iter().chain(runs).collect()
+    }
+
+    /// Lets the worker of the run go on. Returns its next command.
+    fn run_on(&mut self, now: Timestamp, target: &mut Target, random: &mut Random) -> Option<Sent> {
+        let ledger = self.store.ledger().ok().cloned();
+        let command = self.runner.next(ledger.as_ref(), now, target, random)?;
+        Some(Sent { worker: RUNNER, command })
     }
 
     fn claim(&self, worker: usize) -> Command {
@@ -131,13 +152,22 @@ impl Host {
     }
 
     /// Takes over what the answers mean for the workers.
-    pub(super) fn believe(&mut self, batch: &[Sent], ended: &Ended) {
-        let Ended::Done(applied) = ended else {
-            // A worker that does not know asks again for what it holds.
-            batch.iter().for_each(|sent| self.held[sent.worker] = None);
-            return;
+    pub(super) fn believe(&mut self, batch: &[Sent], ended: &Ended, target: &mut Target) {
+        let replies = match ended {
+            Ended::Done(applied) => Some(&applied.replies),
+            Ended::Failed | Ended::Unknown => None,
         };
-        for (Sent { worker, command }, reply) in batch.iter().zip(&applied.replies) {
+        for (n, Sent { worker, command }) in batch.iter().enumerate() {
+            let reply = replies.and_then(|replies| replies.get(n));
+            if *worker == RUNNER {
+                self.runner.believe(command, reply, target);
+                continue;
+            }
+            let Some(reply) = reply else {
+                // A client that does not know asks again for what it holds.
+                self.held[*worker] = None;
+                continue;
+            };
             match (command, reply) {
                 (Command::Claim(_), Ok(Reply::Claimed(claimed))) => {
                     self.held[*worker] = Some((claimed.task.id.clone(), claimed.epoch));
@@ -149,6 +179,10 @@ impl Host {
             }
         }
     }
+}
+
+fn worker(host: usize, of: usize) -> WorkerId {
+    WorkerId::recorded(&format!("host-{host}-{of}"))
 }
 
 fn is_in_doubt(error: &DatabaseError) -> bool {

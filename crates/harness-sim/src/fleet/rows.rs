@@ -95,7 +95,8 @@ fn moment(server: &Server, since: &LedgerSince) -> LedgerMoment {
         .remembered
         .filter(|_| since.known.is_none())
         .and_then(|version| rows.changes.iter().find(|change| change.version == version)?.hash);
-    LedgerMoment { order: rows.order.clone(), changes, whole, now: server.clock, at }
+    let line = server.line();
+    LedgerMoment { order: rows.order.clone(), changes, whole, now: server.clock, at, line }
 }
 
 impl LedgerRows for SimRows {
@@ -148,10 +149,13 @@ impl LedgerRows for SimRows {
             return Err(lost("the server has ended the transaction"));
         }
         self.reach(&mut server, 14)?;
-        let Some(rows) = server.rows().after(write) else {
+        let Some(mut rows) = server.rows().after(write) else {
             let (server, why) = (self.access.server(), "a key exists".to_owned());
             return Err(DatabaseError::Refused { server, why }.into());
         };
+        if matches!(write, LedgerWrite::Change(_)) {
+            rows.order.line = server.line();
+        }
         if self.reach(&mut server, 14).is_err() {
             server.leave_pending(rows);
             return Err(lost("the connection died while the server commits"));

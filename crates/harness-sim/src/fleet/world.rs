@@ -1,13 +1,14 @@
 //! One seed of a fleet.
 
 use harness::store::Store as _;
-use harness_core::{Command, Reply, database::Remembered};
+use harness_core::{Command, Fact, Reply, Timestamp, database::Remembered};
 
 use super::{
     annals::Annals,
     database::SimDatabase,
     flaw::FleetFlaw,
     host::{Ended, Host, LEASE, Sent},
+    target::Target,
 };
 use crate::{
     checkers::Violation,
@@ -16,13 +17,14 @@ use crate::{
 };
 
 const HOSTS: usize = 3;
-const STEPS_MAX: usize = 120;
+const STEPS_MAX: usize = 200;
 const START: i64 = 1_750_000_000;
 
 pub struct FleetWorld {
     database: SimDatabase,
     hosts: Vec<Host>,
     annals: Annals,
+    target: Target,
     random: Random,
     flaw: FleetFlaw,
     number: u64,
@@ -41,7 +43,8 @@ impl FleetWorld {
         let hosts = hosts.collect::<Option<Vec<_>>>().ok_or_else(broken)?;
         let random = Random::new(seed ^ 0x5EED);
         let (annals, tally) = (Annals::default(), Tally::default());
-        Ok(Self { database, hosts, annals, random, flaw, number: 0, tally, story })
+        let target = Target::new(flaw);
+        Ok(Self { database, hosts, annals, target, random, flaw, number: 0, tally, story })
     }
 
     /// Returns the tally and the story.
@@ -72,6 +75,7 @@ impl FleetWorld {
         server.lock();
         self.annals.acknowledged_is_stored(&server)?;
         self.annals.commands_take_effect_once(&server)?;
+        self.tally.landings += self.target.count() as u64;
         self.tally.faults += server.takeovers.len() as u64;
         self.tally.power_losses += server.crashes;
         Ok(())
@@ -88,12 +92,12 @@ impl FleetWorld {
                 self.story.tell(|| "the server crashes".to_owned());
                 server.crash();
             }
-            7..10 => {
+            7..8 => {
                 server.take_over();
                 let left = server.rows().order.version;
                 self.story.tell(|| format!("a replica takes over with version {left}"));
             }
-            10..14 => {
+            8..14 => {
                 self.story.tell(|| format!("host {} freezes", host + 1));
                 self.tally.freezes += 1;
                 self.hosts[host].frozen = 3 + self.random.below(25);
@@ -139,9 +143,11 @@ impl FleetWorld {
             // A notice of that look is a warning of the next transaction.
             _ = host.store.ledger().map(|ledger| ledger.len());
         }
-        let batch = host.batch(&mut self.random, &mut self.number);
-        let before = host.store.last_seen();
         let now = self.database.server().clock;
+        let of_database = Timestamp::from_seconds(now);
+        let (target, number) = (&mut self.target, &mut self.number);
+        let batch = host.batch(of_database, target, &mut self.random, number);
+        let before = host.store.last_seen();
         let ended = host.send(now, &batch);
         let server = self.database.server();
         self.story.tell(|| told(&host.worker(0).to_string(), server.clock, &batch, &ended));
@@ -150,6 +156,15 @@ impl FleetWorld {
             self.tally.applied += good.len() as u64;
             self.tally.refused += bad.len() as u64;
             Annals::loss_is_noticed(&server, before, applied)?;
+            for fact in &applied.facts {
+                if let Fact::Recovered { task, action, .. } = fact
+                    && action == "complete"
+                    && let Some(title) = server.title(task)
+                {
+                    self.target.a_found_result_is_of_its_task(task, &title)?;
+                    self.tally.restored += 1;
+                }
+            }
         }
         if matches!(ended, Ended::Unknown) {
             self.tally.lost_answers += 1;
@@ -158,8 +173,8 @@ impl FleetWorld {
         self.tally.completed += batch.iter().filter(completed).count() as u64;
         self.annals.ended(&server, host, &batch, &ended)?;
         drop(server);
-        host.believe(&batch, &ended);
-        Ok(())
+        host.believe(&batch, &ended, &mut self.target);
+        self.target.nothing_lands_twice()
     }
 }
 

@@ -174,15 +174,21 @@ impl Model {
 
     /// Returns a commit and all its ancestors.
     pub fn history(&self, tip: &CommitId) -> BTreeSet<CommitId> {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![tip.clone()]);
+        self.newest_first(tip).into_iter().collect()
+    }
+
+    /// Returns the commits of the history, from the tip on.
+    pub fn newest_first(&self, tip: &CommitId) -> Vec<CommitId> {
+        let (mut seen, mut order, mut open) = (BTreeSet::new(), Vec::new(), vec![tip.clone()]);
         while let Some(commit) = open.pop() {
             if let Some(found) = self.commits.get(&commit)
-                && seen.insert(commit)
+                && seen.insert(commit.clone())
             {
-                open.extend(found.parents.iter().cloned());
+                order.push(commit);
+                open.extend(found.parents.iter().rev().cloned());
             }
         }
-        seen
+        order
     }
 
     pub fn ignored(&self, path: &str) -> bool {

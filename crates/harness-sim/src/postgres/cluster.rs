@@ -186,8 +186,19 @@ impl Cluster {
 
     /// Stops the server as a power loss would, and starts it again.
     pub fn crash(&self) -> io::Result<()> {
-        done(self.control().args(["-m", "immediate", "-w", "stop"]))?;
+        self.stop()?;
         self.start()
+    }
+
+    /// Stops the server as a power loss would.
+    pub fn stop(&self) -> io::Result<()> {
+        done(self.control().args(["-m", "immediate", "-w", "stop"]))
+    }
+
+    /// Starts a replica that was stopped, and lets it take over. What its primary did meanwhile is lost.
+    pub fn take_over(&self) -> io::Result<()> {
+        self.start()?;
+        done(self.control().args(["-w", "promote"]))
     }
 
     /// Returns the server for tests.
@@ -203,7 +214,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        _ = done(self.control().args(["-m", "immediate", "-w", "stop"]));
+        _ = self.stop();
     }
 }
 

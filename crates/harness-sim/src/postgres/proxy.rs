@@ -37,7 +37,7 @@ pub struct Proxy {
 }
 
 struct State {
-    server: String,
+    server: Mutex<String>,
     cut: Mutex<Option<Cut>>,
     cuts: AtomicU64,
     statements: AtomicU64,
@@ -56,7 +56,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State {
-            server: format!("{}:{}", url.host(), url.port()),
+            server: Mutex::new(address(url)),
             cut: Mutex::default(),
             cuts: AtomicU64::new(0),
             statements: AtomicU64::new(0),
@@ -88,6 +88,13 @@ impl Proxy {
             (url.user().unwrap_or("postgres"), url.database().unwrap_or_default());
         let text = format!("postgres://{user}@127.0.0.1:{}/{database}?sslmode=disable", self.port);
         DatabaseUrl::parse(&text).unwrap()
+    }
+
+    /// Leads new connections to another server, and cuts those that exist.
+    pub fn lead_to(&self, url: &DatabaseUrl) {
+        *self.state.server.lock().unwrap() = address(url);
+        self.unplug();
+        self.plug_in();
     }
 
     /// Cuts the connection of the next commit.
@@ -147,8 +154,13 @@ impl Drop for Proxy {
     }
 }
 
+fn address(url: &DatabaseUrl) -> String {
+    format!("{}:{}", url.host(), url.port())
+}
+
 fn pass(state: &Arc<State>, client: &TcpStream) -> std::io::Result<()> {
-    let server = TcpStream::connect(&state.server)?;
+    let address = state.server.lock().unwrap().clone();
+    let server = TcpStream::connect(address)?;
     let (mut from_server, mut to_client) = (server.try_clone()?, client.try_clone()?);
     // Set when the answer to the commit must not arrive.
     let silent = Arc::new(AtomicBool::new(false));

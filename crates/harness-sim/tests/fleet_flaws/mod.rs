@@ -37,6 +37,22 @@ fn a_takeover_after_which_epochs_do_not_jump() {
 }
 
 #[test]
+fn a_takeover_that_nobody_sees_who_was_there() {
+    let by = ["epochs_are_new", "nothing_lands_twice"];
+    fleet_must_be_caught(FleetFlaw::KnowsNoLines, &by);
+}
+
+#[test]
+fn forgotten_results_that_nobody_looks_for() {
+    fleet_must_be_caught(FleetFlaw::LooksForNothing, &["nothing_lands_twice"]);
+}
+
+#[test]
+fn a_forgotten_landing_that_still_happens() {
+    fleet_must_be_caught(FleetFlaw::KeepsTokens, &["nothing_lands_twice"]);
+}
+
+#[test]
 fn an_answer_before_the_disk_has_the_change() {
     // A crash takes changes and renewals back.
     let by = ["acknowledged_is_stored", "a_claim_is_for_one"];
@@ -71,4 +87,5 @@ fn a_sound_fleet() {
     assert!(all.faults > 100 && all.power_losses > 100, "{all}");
     assert!(all.kills > 100 && all.freezes > 50, "{all}");
     assert!(all.completed > 300 && all.lost_answers > 20, "{all}");
+    assert!(all.landings > 50 && all.restored > 5, "{all}");
 }

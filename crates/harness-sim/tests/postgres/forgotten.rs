@@ -60,13 +60,6 @@ fn a_host_notices_that_its_database_has_forgotten(server: &TestServer) {
     let warned =
         lines.iter().filter(|(_, line)| line.contains("WARN") && line.contains("forgotten"));
     assert_eq!(warned.count(), 1, "{lines:?}");
-    let found = opened.forgotten().unwrap();
-    assert_eq!(found.len(), 1);
-    assert_eq!((found[0].known_version, found[0].found_version), (4, 2));
-    assert_eq!(found[0].known_epoch, lost);
-    assert_eq!(found[0].unfinished.len(), 2);
-    opened.settle_forgotten(found[0].id).unwrap();
-    assert_eq!(opened.forgotten().unwrap(), []);
     assert_eq!(store.export().unwrap(), store.replayed().unwrap());
     assert_eq!(store.export().unwrap(), database.open().store().export().unwrap());
 }
@@ -91,7 +84,6 @@ fn a_host_notices_after_a_restart(server: &TestServer) {
     // From then on, the version that is left is the one that is remembered.
     let mut third = store(&file);
     assert_eq!(third.apply(at(0), &[add("z")]).unwrap().warnings, Vec::<String>::new());
-    assert_eq!(database.open().forgotten().unwrap().len(), 1);
 }
 
 fn a_host_that_was_away_notices_other_changes(server: &TestServer) {
@@ -102,12 +94,12 @@ fn a_host_that_was_away_notices_other_changes(server: &TestServer) {
     let mut away = database.open().store().remembering(&file).unwrap();
     claimed(&mut away, "a");
     let copy = save(&database);
-    claimed(&mut away, "b");
+    let lost = claimed(&mut away, "b");
     restore(&database, &copy);
-    // Another host, which had seen less, goes on as if nothing had happened.
+    // Another host, which had seen less, goes on. It gives no epoch away that may have been given.
     let mut other = database.open().store();
     for worker in ["c", "d", "e"] {
-        claimed(&mut other, worker);
+        assert!(claimed(&mut other, worker) > lost);
     }
     let applied = away.apply(at(0), &[add("y")]).unwrap();
     assert!(applied.warnings[0].contains("has forgotten changes"), "{:?}", applied.warnings);

@@ -46,11 +46,12 @@ pub struct Judging {
 
 impl Judging {
     /// Records the receipt of a commit that has landed for a later claim of the same task. What was
-    /// judged is the same, and only the worker that completes it is another one.
-    pub(super) fn carry_over(&self, task: &TaskId, landed: &CommitId, to: Epoch) -> Result<()> {
+    /// judged is the same, and only the worker that completes it is another one. Returns whether there
+    /// is a receipt.
+    pub(super) fn carry_over(&self, task: &TaskId, landed: &CommitId, to: Epoch) -> Result<bool> {
         match (self.kept)(task, landed)? {
-            Some(receipt) => (self.record)(&Receipt { epoch: to, ..receipt }),
-            None => Ok(()),
+            Some(receipt) => (self.record)(&Receipt { epoch: to, ..receipt }).map(|()| true),
+            None => Ok(false),
         }
     }
 }

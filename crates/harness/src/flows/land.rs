@@ -16,7 +16,7 @@ use harness::{
     },
 };
 
-use super::{Bench, judge::Judge, shared::OwnPlace};
+use super::{Bench, judge::Judge, settle::settled_ledger, shared::OwnPlace};
 
 /// The landing of one attempt.
 #[derive(Clone)]
@@ -79,7 +79,7 @@ impl Landing {
 
     async fn look(&self, files: Vec<String>) -> Result<LandReport> {
         self.place.about_to_look().await;
-        let ledger = self.bench.tools.read_ledger().await?;
+        let ledger = settled_ledger(&self.bench).await?;
         let config = &ledger.head().session_config;
         let name = config.landing_branch().unwrap_or(shared::LANDED_BRANCH).to_owned();
         let of = name.clone();

@@ -24,6 +24,7 @@ mod land;
 mod loop_settings;
 mod objective;
 pub mod session;
+mod settle;
 mod shared;
 mod site;
 mod team;

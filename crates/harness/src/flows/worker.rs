@@ -37,6 +37,7 @@ use super::{
     attempt::{attempt, end_branch, set_settings_back},
     gate::gate,
     session::look,
+    settle::settled_ledger,
     shared::LOOK,
 };
 
@@ -66,7 +67,7 @@ where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
     match effect {
-        WorkerEffect::Peek { scope, labels } => peek(&bench, &scope, &labels).await,
+        WorkerEffect::Peek { scope, labels } => reached(peek(&bench, &scope, &labels).await),
         WorkerEffect::Gate { phase, until } => {
             try_gate(&branch, &bench, phase, until).await.map(WorkerReport::Gated)
         }
@@ -178,7 +179,7 @@ async fn peek(bench: &Bench, scope: &TaskScope, labels: &[String]) -> Result<Wor
     if let Some(place) = &bench.own {
         place.about_to_look().await;
     }
-    let ledger = bench.tools.read_ledger().await?;
+    let ledger = settled_ledger(bench).await?;
     let (next, others) = match &bench.own {
         None => (scope.next(&ledger, of), None),
         Some(place) => {

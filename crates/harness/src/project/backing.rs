@@ -211,15 +211,18 @@ impl Project {
         Ok(crate::store::receipt(&self.root, task, epoch)?)
     }
 
-    /// Returns the latest receipt of a task that names this commit.
+    /// Returns the latest receipt of a task that names this commit. A database that has forgotten it
+    /// does not count against one that this machine has made.
     pub fn receipt_of_commit(
         &self,
         task: &TaskId,
         commit: &CommitId,
     ) -> Result<Option<Receipt>, StoreError> {
         #[cfg(feature = "postgres")]
-        if let Some(database) = self.backing.open()? {
-            return Ok(database.receipt_of_commit(task, commit)?);
+        if let Some(database) = self.backing.open()?
+            && let Some(found) = database.receipt_of_commit(task, commit)?
+        {
+            return Ok(Some(found));
         }
         Ok(crate::store::receipt_of_commit(&self.root, task, commit)?)
     }

@@ -52,6 +52,7 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
             one("`harness status` shows what it does, `harness abort` stops it")
         }
         Refusal::Paused { .. } => one("`harness resume` starts claiming again"),
+        Refusal::Unsettled => one("`harness run` or `harness work` looks for them"),
         Refusal::OnlyOperator { .. } => one("run it in your own terminal"),
         Refusal::RunFinished { .. }
         | Refusal::NotClaimed { .. }

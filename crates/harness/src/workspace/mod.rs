@@ -68,7 +68,7 @@ pub use self::{
         CleanupItem, CleanupKind, CleanupMode, CleanupTerms, GitRepository, Leftovers,
         RemoteAddress, RemoteRepository, RemoteSettings, RevertChain, Sharing, TreeSettings,
     },
-    trailer::{task_trailer, with_trailer},
+    trailer::{results_of, task_trailer, with_trailer},
 };
 
 use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};

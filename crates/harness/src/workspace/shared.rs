@@ -6,7 +6,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use harness_core::{CommitId, Epoch, TaskId, TreeId, WorkerId};
+use harness_core::{CommitId, Epoch, TaskId, TreeId, WorkerId, command::LandedResult};
 
 use super::{Base, Workspace, WorkspaceError};
 
@@ -22,9 +22,12 @@ pub fn work_ref(task: &TaskId, epoch: Epoch) -> String {
     format!("refs/harness/work/{task}.{epoch}")
 }
 
+/// The prefix of the tokens of landings.
+pub(super) const TOKENS: &str = "refs/harness/land/";
+
 /// Returns the ref that fences the landing of a task. Without it nothing lands.
 pub fn land_token(task: &TaskId) -> String {
-    format!("refs/harness/land/{task}")
+    format!("{TOKENS}{task}")
 }
 
 /// The operations on a repository that several workers share. The calls block.
@@ -123,6 +126,15 @@ pub trait SharedRepository: Send + Sync {
 
     /// Returns whether `branch` contains `commit`.
     fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, WorkspaceError>;
+
+    /// Returns the results on `branches`, by the trailers of their commits, the newest of each branch
+    /// first. Before it looks, it removes the tokens of all landings except `kept`. So a result that is
+    /// not among the returned ones cannot land any more without a new token.
+    fn landed_results(
+        &self,
+        branches: &[String],
+        kept: &[(TaskId, CommitId)],
+    ) -> Result<Vec<LandedResult>, WorkspaceError>;
 
     /// Returns the files that differ between two commits, sorted.
     fn files_between(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, WorkspaceError>;

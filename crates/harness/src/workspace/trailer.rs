@@ -1,6 +1,13 @@
 //! The trailer by which a landed commit names its task and the epoch of the attempt.
 
-use harness_core::{Epoch, TaskId};
+use harness_core::{CommitId, Epoch, TaskId, command::LandedResult};
+
+use super::{
+    WorkspaceError,
+    git::{Git, failed},
+    object::commit_id,
+    path::records,
+};
 
 /// The key of the trailer, with the separator.
 pub(super) const TASK_TRAILER: &str = "Harness-Task: ";
@@ -39,6 +46,34 @@ pub(super) fn is_of_task(line: &str, task: &TaskId) -> bool {
     value.and_then(|value| value.rsplit_once('.')).is_some_and(|(of, epoch)| {
         of == task.as_str() && !epoch.is_empty() && epoch.bytes().all(|byte| byte.is_ascii_digit())
     })
+}
+
+/// Returns the results that a commit with this message is part of.
+pub fn results_of(commit: &CommitId, message: &str) -> Vec<LandedResult> {
+    let read = |line: &str| {
+        let (task, epoch) = line.trim_end().strip_prefix(TASK_TRAILER)?.rsplit_once('.')?;
+        let (task, epoch) = (TaskId::parse(task).ok()?, Epoch(epoch.parse().ok()?));
+        Some(LandedResult { task, epoch, commit: commit.clone() })
+    };
+    message.lines().filter_map(read).collect()
+}
+
+/// Returns the results in the history of a commit, the newest first.
+pub(super) fn results_below(
+    git: &Git,
+    tip: &CommitId,
+) -> Result<Vec<LandedResult>, WorkspaceError> {
+    let call = git.read("log").args(["-z", "--topo-order", "--format=%H%n%B"]);
+    let call = call.args([&format!("--grep=^{TASK_TRAILER}"), tip.as_str()]);
+    let mut found = Vec::new();
+    for record in records(&call.output()?) {
+        let text = String::from_utf8_lossy(record);
+        let Some((commit, message)) = text.split_once('\n') else {
+            return Err(failed("log", b"unexpected output"));
+        };
+        found.extend(results_of(&commit_id(commit)?, message));
+    }
+    Ok(found)
 }
 
 /// Returns whether the last paragraph, which is not the subject, has only trailers.

@@ -5,7 +5,9 @@ use serde::Deserialize;
 use super::{all, if_it_fits};
 use crate::{
     CommitId, Epoch, TaskId, Timestamp, WorkerId,
-    ledger::{Alert, ConcurrencyMode, Gate, GateHold, Head, LandingEntry, Phase, SessionConfig},
+    ledger::{
+        Alert, ConcurrencyMode, Gate, GateHold, Head, LandingEntry, Phase, SessionConfig, Unsettled,
+    },
 };
 
 #[derive(Deserialize)]
@@ -18,6 +20,7 @@ pub(in crate::format) struct DiskHead {
     last_session: Option<Timestamp>,
     paused_at: Option<Timestamp>,
     epoch: Option<Epoch>,
+    unsettled: Option<Unsettled>,
     goal: Option<String>,
     phases: Option<Vec<DiskPhase>>,
     needs: Option<Vec<String>>,
@@ -54,6 +57,7 @@ impl From<DiskHead> for Head {
             last_session: d.last_session,
             paused_at: d.paused_at,
             epoch: d.epoch.unwrap_or_default(),
+            unsettled: d.unsettled,
             goal: d.goal,
             phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
             needs: d.needs.unwrap_or_default(),

@@ -76,6 +76,8 @@ impl Land {
         let Some(prepared) = self.prepared.clone() else { return self.look() };
         let then = match refusal {
             Refusal::NotReady { .. } => AfterVoid::HoldBack,
+            // The next look settles it.
+            Refusal::Unsettled => AfterVoid::Look,
             refusal => AfterVoid::Stop { why: refusal.to_string() },
         };
         self.start(State::Voiding { then }, LandEffect::VoidToken { to: prepared.commit })

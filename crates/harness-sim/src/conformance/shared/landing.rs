@@ -1,6 +1,7 @@
 //! The fenced swap, and the tree of the user that moves with it.
 
 use harness::workspace::shared::{Landed, Swap, Token};
+use harness_core::{Epoch, TaskId, command::LandedResult};
 
 use super::{SharedFixture, begin, head, is_clean, main_files, main_tree, result, task};
 
@@ -177,4 +178,31 @@ pub fn a_token_of_another_commit_is_not_voided(f: &dyn SharedFixture) {
     shared.set_token(&task(), &swap.to).unwrap();
     assert_eq!(shared.void_token(&task(), &swap.from).unwrap(), Token::Missing);
     assert_eq!(f.token(&task()).as_ref(), Some(&swap.to));
+}
+
+pub fn results_are_found_by_their_trailers(f: &dyn SharedFixture) {
+    let shared = f.shared();
+    let swap = result(f, &*shared, &[("new.txt", "new")]);
+    let branches = ["main".to_owned(), "no-such-branch".to_owned()];
+    assert_eq!(shared.landed_results(&branches, &[]).unwrap(), []);
+    shared.set_token(&task(), &swap.to).unwrap();
+    assert_eq!(shared.land(&swap).unwrap(), Landed::Done);
+    let landed = LandedResult { task: task(), epoch: Epoch(1), commit: swap.to };
+    assert_eq!(shared.landed_results(&branches, &[]).unwrap(), [landed]);
+}
+
+pub fn a_look_for_results_voids_other_landings(f: &dyn SharedFixture) {
+    let shared = f.shared();
+    let swap = result(f, &*shared, &[("new.txt", "new")]);
+    let other = TaskId::parse("task-2").unwrap();
+    shared.set_token(&task(), &swap.to).unwrap();
+    shared.set_token(&other, &swap.to).unwrap();
+    let kept = [(task(), swap.to.clone())];
+    assert_eq!(shared.landed_results(&["main".to_owned()], &kept).unwrap(), []);
+    assert_eq!(f.token(&task()).as_ref(), Some(&swap.to));
+    assert_eq!(f.token(&other), None);
+    // A token counts with its commit, because a later claim may have set another one.
+    let kept = [(task(), swap.from.clone())];
+    assert_eq!(shared.landed_results(&["main".to_owned()], &kept).unwrap(), []);
+    assert_eq!(shared.land(&swap).unwrap(), Landed::Fenced);
 }

@@ -3,13 +3,13 @@
 use std::{collections::BTreeSet, io};
 
 use harness::workspace::{
-    WorkspaceError,
+    WorkspaceError, results_of,
     shared::{
         Dead, Landed, Rebase, Rebased, SharedRepository, Swap, TakenIn, Token, WorkerTree,
         land_token,
     },
 };
-use harness_core::{CommitId, Epoch, TaskId, WorkerId};
+use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
 
 use super::SimRepository;
 
@@ -93,6 +93,22 @@ impl SharedRepository for SimRepository {
         let model = self.main.model();
         let tip = model.branches.get(branch);
         Ok(tip.is_some_and(|tip| model.history(tip).contains(commit)))
+    }
+
+    fn landed_results(
+        &self,
+        branches: &[String],
+        kept: &[(TaskId, CommitId)],
+    ) -> Result<Vec<LandedResult>, WorkspaceError> {
+        let kept: BTreeSet<_> =
+            kept.iter().map(|(task, to)| (land_token(task), to.clone())).collect();
+        self.main.op("void tokens", |model| {
+            model.tokens.retain(|name, to| kept.contains(&(name.clone(), to.clone())));
+        })?;
+        let model = self.main.model();
+        let tips = branches.iter().filter_map(|branch| model.branches.get(branch));
+        let commits = tips.flat_map(|tip| model.newest_first(tip));
+        Ok(commits.flat_map(|id| results_of(&id, &model.commits[&id].message)).collect())
     }
 
     fn files_between(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, WorkspaceError> {

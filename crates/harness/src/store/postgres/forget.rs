@@ -26,7 +26,7 @@ impl<R: LedgerRows> FleetStore<R> {
     ) -> Result<(), Unanswered> {
         let mut known = Known::load(&moment.order, self.rows.whole()?)?;
         let now = moment.now.max(known.at);
-        let change = forgotten.change(&known.ledger);
+        let change = forgotten.change(&known.ledger, Timestamp::from_seconds(now));
         known.ledger.put_in(&change);
         known.document.put_in(&change);
         let session = known.ledger.head().session_count;
@@ -40,7 +40,7 @@ impl<R: LedgerRows> FleetStore<R> {
         };
         let written = WrittenChange::of(&mut known, parts);
         // If this is lost, the next attempt notices again, or finds it done.
-        self.rows.write(&LedgerWrite::Change(&written, Some(forgotten)))?;
+        self.rows.write(&LedgerWrite::Change(&written))?;
         for fact in &change.facts {
             if let Fact::Warned { message, .. } = fact {
                 self.warnings.push(message.clone());

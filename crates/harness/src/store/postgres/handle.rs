@@ -14,8 +14,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{
-    DatabaseAccess, DatabaseError, ForgottenChanges, Migrated, PostgresRuns, PostgresStore,
-    SCHEMA_VERSION,
+    DatabaseAccess, DatabaseError, Migrated, PostgresRuns, PostgresStore, SCHEMA_VERSION,
     error::Trouble,
     rows::{column, count, get},
     schema,
@@ -286,40 +285,6 @@ impl Database {
                 found.task == *task && found.commit.as_ref() == Some(commit)
             });
             Ok(of_commit.max_by_key(|found| found.epoch))
-        })
-    }
-
-    /// Returns the forgotten changes that are not settled, oldest first. The tasks that are not
-    /// completed are then to be looked for on the target before they are worked on.
-    pub fn forgotten(&self) -> Result<Vec<ForgottenChanges>, DatabaseError> {
-        let ledger = self.0.ledger();
-        let sql = "SELECT f.id, f.host, f.known_version, f.known_epoch, f.found_version, \
-                   ARRAY (SELECT id FROM harness.task WHERE ledger = $1 AND status <> 'completed') \
-                   FROM harness.forgotten f WHERE f.ledger = $1 AND f.settled_at IS NULL ORDER BY f.id";
-        self.0.side().again(|link| {
-            let rows = link.query(sql, vec![(&ledger, Type::INT8)])?;
-            let read = |row| -> Result<ForgottenChanges, Trouble> {
-                let unfinished: Vec<String> = get(row, 5)?;
-                Ok(ForgottenChanges {
-                    id: get(row, 0)?,
-                    host: get(row, 1)?,
-                    known_version: count(row, 2)?,
-                    known_epoch: Epoch(count(row, 3)?),
-                    found_version: count(row, 4)?,
-                    unfinished: unfinished.iter().filter_map(|id| TaskId::parse(id).ok()).collect(),
-                })
-            };
-            rows.iter().map(read).collect()
-        })
-    }
-
-    /// Records that the results that landed were found.
-    pub fn settle_forgotten(&self, id: i64) -> Result<(), DatabaseError> {
-        let ledger = self.0.ledger();
-        let sql = "UPDATE harness.forgotten SET settled_at = clock_timestamp() \
-                   WHERE ledger = $1 AND id = $2 AND settled_at IS NULL";
-        self.0.side().again(|link| {
-            link.query(sql, vec![(&ledger, Type::INT8), (&id, Type::INT8)]).map(|_| ())
         })
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use harness_core::{Epoch, TaskId, database::Remembered};
+use harness_core::database::Remembered;
 
 /// The last change that was seen, in memory and in a file.
 #[derive(Debug, Default)]
@@ -50,23 +50,4 @@ impl Memory {
             )
         })
     }
-}
-
-/// Changes that a database has forgotten, and that nobody has settled yet. Before work goes on, each
-/// unfinished task is to be looked for on the target by its trailer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForgottenChanges {
-    /// The number of the entry, for [`Database::settle_forgotten`](super::Database::settle_forgotten).
-    pub id: i64,
-    /// The machine that noticed.
-    pub host: String,
-    /// The version that it had seen.
-    pub known_version: u64,
-    /// The largest epoch that it had seen. A result that landed has at most an epoch that was assigned
-    /// before the entry was made.
-    pub known_epoch: Epoch,
-    /// The version that was left.
-    pub found_version: u64,
-    /// The tasks that are not completed now. Any of them may have landed under a lost epoch.
-    pub unfinished: Vec<TaskId>,
 }

@@ -50,7 +50,6 @@ pub use fleet::{FleetWorker, WorkerState};
 pub use follow::{FleetNews, Follower};
 pub use handle::{Database, LedgerStatus};
 pub use hosts::{FleetHost, Reported};
-pub use memory::ForgottenChanges;
 pub use messages::{FleetAnswer, FleetMessage, FleetQuestion, NewMessage};
 pub use runs::PostgresRuns;
 pub use schema::{Grants, Migrated, SCHEMA_VERSION};

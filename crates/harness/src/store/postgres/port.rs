@@ -6,11 +6,7 @@
 
 use std::time::Instant;
 
-use harness_core::{
-    database::{ChangeHash, Forgotten},
-    format::State,
-    task::RenewedLease,
-};
+use harness_core::{database::ChangeHash, format::State, task::RenewedLease};
 pub use uuid::Uuid;
 
 use super::{DatabaseAccess, DatabaseError};
@@ -38,6 +34,8 @@ pub struct LedgerOrder {
     pub base: u64,
     /// The time of the last change.
     pub at: i64,
+    /// The line of the server that made the last change; see [`LedgerMoment::line`].
+    pub line: Option<String>,
 }
 
 /// What a host asks for when it looks at a ledger.
@@ -84,12 +82,22 @@ pub struct LedgerMoment {
     pub now: i64,
     /// The hash of the remembered version, if it is stored.
     pub at: Option<ChangeHash>,
+    /// The name of the line of history to which the server adds. It changes when a replica takes over
+    /// and when a copy is restored; `None` if the server does not tell. Each change stores it.
+    pub line: Option<String>,
+}
+
+impl LedgerMoment {
+    /// Returns whether another server made the last change, so that this one may lack others.
+    pub(super) fn has_moved(&self) -> bool {
+        matches!((&self.order.line, &self.line), (Some(of), Some(now)) if of != now)
+    }
 }
 
 /// What a transaction writes.
 pub enum LedgerWrite<'a> {
-    /// The next version, and the forgotten changes that it records.
-    Change(&'a WrittenChange, Option<&'a Forgotten>),
+    /// The next version.
+    Change(&'a WrittenChange),
     /// Renewals.
     Leases(&'a WrittenLeases),
 }
@@ -116,7 +124,7 @@ pub trait LedgerRows: Send {
     /// Ends the transaction without a change, and returns when what it has read is durable.
     fn leave(&mut self) -> Result<(), Trouble>;
 
-    /// Writes and commits, and returns when that is durable.
+    /// Writes and commits, and returns when that is durable. A change stores the line of the server.
     fn write(&mut self, write: &LedgerWrite<'_>) -> Result<(), Trouble>;
 
     /// Waits for an old transaction by locking the row, and returns whether an operation took effect. If

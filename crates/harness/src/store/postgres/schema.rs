@@ -161,7 +161,7 @@ impl Grants {
         all.push(format!("GRANT INSERT ON harness.change TO {worker}"));
         all.push(format!("GRANT UPDATE ON harness.ledger TO {worker}"));
         let rest = "harness.task, harness.lease, harness.operation, harness.log, harness.receipt, \
-                    harness.forgotten, harness.run, harness.iteration, harness.outbox, harness.book, \
+                    harness.run, harness.iteration, harness.outbox, harness.book, \
                     harness.worker, harness.host, harness.question, harness.message";
         all.push(format!("GRANT INSERT, UPDATE, DELETE ON {rest} TO {worker}"));
         all

@@ -124,7 +124,8 @@ impl SeedRow {
     fn ledger(&self) -> Step<'_> {
         Step::With(
             "INSERT INTO harness.ledger (name, origin, version, hash, state, head, log_bytes, \
-             snapshot_bytes, changed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp()) \
+             snapshot_bytes, changed_at, server_line) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), harness.server_line()) \
              RETURNING id",
             vec![
                 (&self.name, Type::TEXT),

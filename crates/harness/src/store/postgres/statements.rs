@@ -7,10 +7,7 @@
 use std::{sync::Arc, time::Instant};
 
 use harness_core::{
-    Epoch, TaskId, Timestamp,
-    database::{ChangeHash, Forgotten},
-    format::State,
-    task::RenewedLease,
+    Epoch, TaskId, Timestamp, database::ChangeHash, format::State, task::RenewedLease,
 };
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
@@ -29,7 +26,7 @@ use super::{
 
 /// The columns of the row that orders the changes.
 const ORDER: &str = "version, hash, state, head, beat, log_bytes, snapshot_bytes, \
-     floor(extract(epoch FROM changed_at))::bigint";
+     floor(extract(epoch FROM changed_at))::bigint, server_line";
 /// Reads all tasks in their order.
 const TASKS: &str =
     "SELECT entry FROM harness.task WHERE ledger = $1 ORDER BY added_version, added_index";
@@ -39,16 +36,19 @@ const CHANGES: &str = "SELECT version, previous, hash, entry FROM harness.change
 /// Reads the renewals after a beat.
 const LEASES: &str = "SELECT task, epoch, floor(extract(epoch FROM expires_at))::bigint \
      FROM harness.lease WHERE ledger = $1 AND beat > $2";
-/// Reads the time, the changes after a version, and the renewals after a beat, with one answer.
-const NEWS: &str = "SELECT 0, floor(extract(epoch FROM clock_timestamp()))::bigint, NULL::text, \
-     NULL::text, NULL::text, 0::bigint UNION ALL \
+/// Reads the time and the line of the server, the changes after a version, and the renewals after a
+/// beat, with one answer.
+const NEWS: &str = "SELECT 0, floor(extract(epoch FROM clock_timestamp()))::bigint, \
+     harness.server_line(), NULL::text, NULL::text, 0::bigint UNION ALL \
      (SELECT 1, version, previous, hash, entry, 0 FROM harness.change \
      WHERE ledger = $1 AND version > $2 ORDER BY version LIMIT 500) UNION ALL \
      SELECT 2, epoch, task, NULL, NULL, floor(extract(epoch FROM expires_at))::bigint \
      FROM harness.lease WHERE ledger = $1 AND beat > $3";
 /// Reads the hash of one change.
 const HASH_AT: &str = "SELECT hash FROM harness.change WHERE ledger = $1 AND version = $2";
-const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint";
+/// Reads the time and the line of the server.
+const CLOCK: &str =
+    "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint, harness.server_line()";
 /// Locks the row. Rows of other tables may refer to it meanwhile.
 const LOCK: &str = "SELECT 1 FROM harness.ledger WHERE id = $1 FOR NO KEY UPDATE";
 const TOOK_EFFECT: &str = "SELECT 1 FROM harness.operation WHERE ledger = $1 AND id = $2";
@@ -119,13 +119,13 @@ impl PostgresRows {
 /// Reads the rows of [`NEWS`].
 fn news(order: LedgerOrder, rows: &[Row]) -> Result<LedgerMoment, Trouble> {
     let (changes, whole) = (Vec::new(), LedgerWhole::default());
-    let mut moment = LedgerMoment { order, changes, whole, now: 0, at: None };
+    let mut moment = LedgerMoment { order, changes, whole, now: 0, at: None, line: None };
     for row in rows {
         let hash = |at| -> Result<Option<ChangeHash>, Trouble> {
             Ok(get::<Option<String>>(row, at)?.and_then(|hash| ChangeHash::parse(&hash)))
         };
         match get::<i32>(row, 0)? {
-            0 => moment.now = get(row, 1)?,
+            0 => (moment.now, moment.line) = (get(row, 1)?, get(row, 2)?),
             1 => {
                 let (version, previous, hash) = (count(row, 1)?, hash(2)?, hash(3)?);
                 let entry = get(row, 4)?;
@@ -141,13 +141,14 @@ fn news(order: LedgerOrder, rows: &[Row]) -> Result<LedgerMoment, Trouble> {
     Ok(moment)
 }
 
-/// Reads the time, all renewals, all tasks, and the hash of the remembered version.
+/// Reads the time and the line of the server, all renewals, all tasks, and the hash of the remembered version.
 fn all(order: LedgerOrder, found: &[Vec<Row>]) -> Result<LedgerMoment, Trouble> {
-    let now = found[0].first().map(|row| get(row, 0)).transpose()?.unwrap_or_default();
+    let clock = found[0].first().ok_or_else(|| damaged("the server does not tell the time"))?;
+    let (now, line) = (get(clock, 0)?, get(clock, 1)?);
     let whole = read_whole(&found[2], &found[1])?;
     let hash: Option<String> = found[3].first().map(|row| get(row, 0)).transpose()?;
     let at = hash.and_then(|hash| ChangeHash::parse(&hash));
-    Ok(LedgerMoment { order, changes: Vec::new(), whole, now, at })
+    Ok(LedgerMoment { order, changes: Vec::new(), whole, now, at, line })
 }
 
 fn read_whole(tasks: &[Row], leases: &[Row]) -> Result<LedgerWhole, Trouble> {
@@ -211,12 +212,11 @@ impl LedgerRows for PostgresRows {
             Others::Quiet => "COMMIT",
             Others::AtWork => COMMIT_THEN_FLUSH,
         });
-        let (ledger, lost) = (self.shared.ledger(), ForgottenRow::of(self.access(), write));
+        let ledger = self.shared.ledger();
         let mut steps = match write {
-            LedgerWrite::Change(change, _) => change.steps(&ledger),
+            LedgerWrite::Change(change) => change.steps(&ledger),
             LedgerWrite::Leases(leases) => leases.steps(&ledger),
         };
-        steps.extend(lost.as_ref().map(|lost| lost.step(&ledger)));
         steps.push(commit);
         self.link.all(&steps).map(|_| ())
     }
@@ -262,43 +262,6 @@ impl LedgerRows for PostgresRows {
     }
 }
 
-/// The row that records what a database has forgotten.
-struct ForgottenRow {
-    host: String,
-    version: i64,
-    hash: String,
-    epoch: i64,
-    left: i64,
-}
-
-impl ForgottenRow {
-    fn of(access: &DatabaseAccess, write: &LedgerWrite<'_>) -> Option<Self> {
-        let LedgerWrite::Change(_, Some(Forgotten { known, found })) = write else { return None };
-        Some(Self {
-            host: access.host.clone(),
-            version: column(known.version),
-            hash: known.hash.to_string(),
-            epoch: column(known.epoch.0),
-            left: column(*found),
-        })
-    }
-
-    fn step<'a>(&'a self, ledger: &'a i64) -> Step<'a> {
-        Step::With(
-            "INSERT INTO harness.forgotten (ledger, host, known_version, known_hash, known_epoch, \
-             found_version) VALUES ($1, $2, $3, $4, $5, $6)",
-            vec![
-                (ledger, Type::INT8),
-                (&self.host, Type::TEXT),
-                (&self.version, Type::INT8),
-                (&self.hash, Type::TEXT),
-                (&self.epoch, Type::INT8),
-                (&self.left, Type::INT8),
-            ],
-        )
-    }
-}
-
 fn read_order(row: &Row) -> Result<LedgerOrder, Trouble> {
     let damaged = |what: &str| damaged(&format!("the row of the ledger has an invalid {what}"));
     let (hash, state): (String, String) = (get(row, 1)?, get(row, 2)?);
@@ -311,6 +274,7 @@ fn read_order(row: &Row) -> Result<LedgerOrder, Trouble> {
         log_bytes: count(row, 5)?,
         base: count(row, 6)?,
         at: get(row, 7)?,
+        line: get(row, 8)?,
     })
 }
 

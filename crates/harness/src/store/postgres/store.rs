@@ -277,7 +277,7 @@ impl<R: LedgerRows> FleetStore<R> {
         } else {
             applied.log = parts.lines.iter().map(|line| format!("{line}\n")).collect();
             let change = WrittenChange::of(&mut known, parts);
-            self.rows.write(&LedgerWrite::Change(&change, None))
+            self.rows.write(&LedgerWrite::Change(&change))
         };
         let done = Sent { applied, known, now };
         match written {
@@ -298,7 +298,8 @@ impl<R: LedgerRows> FleetStore<R> {
             return Err(Unanswered::Again);
         };
         let order = &moment.order;
-        let forgotten = |known| Forgotten { known, found: order.version };
+        let moved = moment.has_moved().then_some(Forgotten { known: None, found: order.version });
+        let forgotten = |known| Forgotten { known: Some(known), found: order.version };
         if let Some(mut known) = self.known.take() {
             let remembered = known.remembered();
             let leases = &moment.whole.leases;
@@ -307,10 +308,13 @@ impl<R: LedgerRows> FleetStore<R> {
                 let more = self.rows.changes_after(known.version)?;
                 caught = known.catch_up(order, &more, leases)?;
             }
-            return Ok(match caught {
-                Caught::Up | Caught::More => Entered::Known(Box::new(known), moment.now),
-                Caught::Forgotten => Entered::Forgotten(forgotten(remembered), Box::new(moment)),
-                Caught::Behind => {
+            return Ok(match (caught, moved) {
+                (Caught::Forgotten, _) => {
+                    Entered::Forgotten(forgotten(remembered), Box::new(moment))
+                }
+                (_, Some(moved)) => Entered::Forgotten(moved, Box::new(moment)),
+                (Caught::Up | Caught::More, None) => Entered::Known(Box::new(known), moment.now),
+                (Caught::Behind, None) => {
                     let known = Known::load(order, self.rows.whole()?)?;
                     Entered::Known(Box::new(known), moment.now)
                 }
@@ -320,6 +324,9 @@ impl<R: LedgerRows> FleetStore<R> {
             && last.recall(order.version, moment.at) == Recall::Forgotten
         {
             return Ok(Entered::Forgotten(forgotten(last), Box::new(moment)));
+        }
+        if let Some(moved) = moved {
+            return Ok(Entered::Forgotten(moved, Box::new(moment)));
         }
         Ok(Entered::Known(Box::new(Known::load(&moment.order, moment.whole)?), moment.now))
     }

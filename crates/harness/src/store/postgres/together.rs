@@ -23,7 +23,7 @@ const TOGETHER: &str = "WITH \
      g AS (INSERT INTO harness.log (ledger, version, number, line) \
      SELECT $1, $2, n, line FROM unnest($17::text[]) WITH ORDINALITY AS u (line, n)) \
      UPDATE harness.ledger SET version = $2, hash = $4, state = $18, head = $19, log_bytes = $20, \
-     changed_at = to_timestamp($5::bigint) WHERE id = $1";
+     changed_at = to_timestamp($5::bigint), server_line = harness.server_line() WHERE id = $1";
 
 impl WrittenChange {
     /// Returns the one statement that writes a change. Tasks that it removes are gone before.

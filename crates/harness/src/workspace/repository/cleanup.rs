@@ -25,14 +25,12 @@ use crate::workspace::{
     git::{Git, failed},
     object::{absent, commit_id},
     rescue::{PREFIX, create},
-    shared::{LANDED_BRANCH, work_ref},
+    shared::{LANDED_BRANCH, TOKENS, work_ref},
 };
 
 const DAY_SECONDS: i64 = 86_400;
 /// The prefix of the branches of attempts.
 const BRANCHES: &str = "refs/heads/harness/";
-/// The prefix of the tokens of landings.
-const TOKENS: &str = "refs/harness/land/";
 /// The prefix of the original work of results.
 const WORKS: &str = "refs/harness/work/";
 

@@ -15,6 +15,7 @@ mod port;
 mod provision;
 mod rebase;
 mod remote;
+mod results;
 mod revert;
 mod save;
 mod submodule;

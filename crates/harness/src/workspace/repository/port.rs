@@ -1,6 +1,6 @@
 //! The implementation of the port [`SharedRepository`] by git.
 
-use harness_core::{CommitId, Epoch, TaskId, WorkerId};
+use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
 
 use super::{
     GitRepository,
@@ -82,6 +82,14 @@ impl SharedRepository for GitRepository {
             Some(tip) => is_below(&self.main.git, commit, &tip),
             None => Ok(false),
         }
+    }
+
+    fn landed_results(
+        &self,
+        branches: &[String],
+        kept: &[(TaskId, CommitId)],
+    ) -> Result<Vec<LandedResult>, WorkspaceError> {
+        self.find_results(branches, kept)
     }
 
     fn files_between(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, WorkspaceError> {

@@ -7,6 +7,17 @@ CREATE TABLE harness.schema_version (
     migrated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Names the line of history to which this server adds: a replica that takes over begins a new timeline, and
+-- a restored copy is another database. A server that does not tell has no line.
+CREATE FUNCTION harness.server_line() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/' ||
+        (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database());
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL;
+END
+$$;
+
 -- The point of order: a change locks the row of its ledger first.
 CREATE TABLE harness.ledger (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -20,6 +31,7 @@ CREATE TABLE harness.ledger (
     log_bytes bigint NOT NULL DEFAULT 0,
     snapshot_bytes bigint NOT NULL,
     changed_at timestamptz NOT NULL,
+    server_line text,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
@@ -93,19 +105,6 @@ CREATE TABLE harness.receipt (
     name text NOT NULL,
     entry text NOT NULL,
     PRIMARY KEY (ledger, name)
-);
-
--- A host that finds less than it knew. Results that landed are looked for before it is settled.
-CREATE TABLE harness.forgotten (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    ledger bigint NOT NULL REFERENCES harness.ledger (id),
-    host text NOT NULL,
-    known_version bigint NOT NULL,
-    known_hash text NOT NULL,
-    known_epoch bigint NOT NULL,
-    found_version bigint NOT NULL,
-    noticed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    settled_at timestamptz
 );
 
 CREATE TABLE harness.run (

@@ -13,6 +13,7 @@ mod follow;
 mod names;
 mod port;
 mod push;
+mod results;
 mod share;
 mod swap;
 mod tips;

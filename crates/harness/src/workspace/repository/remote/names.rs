@@ -2,7 +2,10 @@
 
 use harness_core::{Epoch, TaskId};
 
-use crate::workspace::{rescue::PREFIX, shared};
+use crate::workspace::{
+    rescue::PREFIX,
+    shared::{self, TOKENS},
+};
 
 /// The place of our refs on the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,8 +73,6 @@ impl Names {
     }
 }
 
-/// The prefix of tokens.
-const TOKENS: &str = "refs/harness/land/";
 /// The end of the name of a ref with the original work of a result.
 const ORIGINAL: &str = "-original";
 /// The pattern of all rescues.

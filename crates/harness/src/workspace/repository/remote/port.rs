@@ -1,6 +1,6 @@
 //! The implementation of the port [`SharedRepository`] by a clone and the server of its remote.
 
-use harness_core::{CommitId, Epoch, TaskId, WorkerId};
+use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
 
 use super::{RemoteRepository, tips::Freshness};
 use crate::workspace::{
@@ -100,6 +100,14 @@ impl SharedRepository for RemoteRepository {
 
     fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, WorkspaceError> {
         self.branch_contains(branch, commit)
+    }
+
+    fn landed_results(
+        &self,
+        branches: &[String],
+        kept: &[(TaskId, CommitId)],
+    ) -> Result<Vec<LandedResult>, WorkspaceError> {
+        self.find_remote_results(branches, kept)
     }
 
     fn files_between(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, WorkspaceError> {
