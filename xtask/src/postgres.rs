@@ -114,6 +114,10 @@ fn install() {
     if !is_root || !answers(Command::new("apt-get").arg("--version")) {
         return;
     }
+    // A new machine has no list of packages yet.
+    if let Err(why) = crate::run::run(Command::new("apt-get").arg("update")) {
+        eprintln!("the list of packages cannot be updated: {why}");
+    }
     let arguments = ["install", "--yes", "--no-install-recommends", "postgresql"];
     if let Err(why) = crate::run::run(Command::new("apt-get").args(arguments)) {
         eprintln!("PostgreSQL cannot be installed: {why}");

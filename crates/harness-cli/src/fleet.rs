@@ -42,7 +42,7 @@ impl FleetTerms<'_> {
         let seconds = (self.lease_seconds / PATIENCE_PART).clamp(1, PATIENCE_MAX);
         let settings = RemoteSettings {
             address,
-            ledger: self.ledger(),
+            ledger: self.ledger()?,
             patience: Duration::from_secs(seconds),
             backups: sharing(fleet.backup_minutes > 0),
             rescues: sharing(fleet.share_rescue),
@@ -52,10 +52,13 @@ impl FleetTerms<'_> {
     }
 
     /// Returns a name of the ledger that stays if its file is brought to another clone.
-    fn ledger(&self) -> Option<String> {
-        let created = self.root.snapshot().ok()?.head().created?;
-        let digest = Sha256::digest(created.to_string());
-        Some(digest[..4].iter().map(|byte| format!("{byte:02x}")).collect())
+    /// All machines must use the same one.
+    fn ledger(&self) -> Result<Option<String>> {
+        let created = self.root.snapshot()?.head().created;
+        Ok(created.map(|created| {
+            let digest = Sha256::digest(created.to_string());
+            digest[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+        }))
     }
 
     /// Returns the trusted address of the remote. In a place that is trusted, one that was never

@@ -4,6 +4,7 @@ mod client;
 mod commands;
 mod config;
 mod database;
+mod elsewhere;
 mod environment;
 mod exit;
 mod failure;

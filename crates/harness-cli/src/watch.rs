@@ -1,11 +1,13 @@
-//! Waits until the ledger or the log changes.
+//! Waits until the ledger or the log changes, in files or in a database.
 //!
 //! The files themselves show what changed; inotify only shows when to check them. So nothing is
 //! missed on a network file system or on another operating system, where a check each second
 //! replaces it.
 
 use std::{
+    io::{PipeReader, Write as _},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,7 +18,11 @@ use rustix::{
     io::Errno,
 };
 
-use crate::failure::{Failure, Kind, Result};
+use crate::{
+    elsewhere::{Elsewhere, Seen},
+    failure::{Failure, Kind, Result},
+    root::StateRoot,
+};
 
 /// The interval of checks with notifications.
 const TOLD: Duration = Duration::from_secs(5);
@@ -31,6 +37,33 @@ pub(crate) struct Watch {
     folders: Vec<PathBuf>,
     seen: Vec<Option<FileStamp>>,
     notices: Option<OwnedFd>,
+    database: Option<WatchedDatabase>,
+}
+
+/// A ledger in a database, which wakes the watch through a pipe.
+struct WatchedDatabase {
+    ledger: Elsewhere,
+    seen: Seen,
+    woken: PipeReader,
+}
+
+impl WatchedDatabase {
+    fn of(root: &StateRoot) -> Option<Self> {
+        let (woken, mut wake) = std::io::pipe().ok()?;
+        // A full pipe wakes as well.
+        rustix::io::ioctl_fionbio(&woken, true).ok()?;
+        rustix::io::ioctl_fionbio(&wake, true).ok()?;
+        let wake_up = Mutex::new(move || _ = wake.write(&[0]));
+        let wake_up = move || (wake_up.lock().unwrap_or_else(PoisonError::into_inner))();
+        let ledger = Elsewhere::follow(root, wake_up)?;
+        Some(Self { seen: ledger.seen(), ledger, woken })
+    }
+
+    /// Returns whether it changed since the last call.
+    fn look(&mut self) -> bool {
+        let now = self.ledger.seen();
+        std::mem::replace(&mut self.seen, now) != now
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +81,13 @@ impl Watch {
         folders.dedup();
         let notices = notices(&folders);
         let seen = files.iter().map(|file| stamp(file)).collect();
-        Self { files, folders, seen, notices }
+        Self { files, folders, seen, notices, database: None }
+    }
+
+    /// Starts to watch the ledger of `root` and these files. If the ledger is in a database, changes of
+    /// other machines count too.
+    pub(crate) fn on_ledger(root: &StateRoot, names: &[&str]) -> Self {
+        Self { database: WatchedDatabase::of(root), ..Self::on(root.path(), names) }
     }
 
     /// Waits until a file changed or the time is up. It fails when nothing reads standard output
@@ -80,7 +119,7 @@ impl Watch {
         let now: Vec<_> = self.files.iter().map(|file| stamp(file)).collect();
         let changed = now != self.seen;
         self.seen = now;
-        changed
+        changed | self.database.as_mut().is_some_and(WatchedDatabase::look)
     }
 
     /// Returns whether a notification came before the time was over.
@@ -88,6 +127,8 @@ impl Watch {
         let stdout = rustix::stdio::stdout();
         let mut polled = vec![PollFd::from_borrowed_fd(stdout, PollFlags::empty())];
         polled.extend(self.notices.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let woken = self.database.as_ref().map(|database| &database.woken);
+        polled.extend(woken.map(|fd| PollFd::new(fd, PollFlags::IN)));
         let time = Timespec::try_from(time).ok();
         match rustix::event::poll(&mut polled, time.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -96,13 +137,17 @@ impl Watch {
         if polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
             return Err(Failure::new(Kind::OutputClosed, "standard output is closed"));
         }
-        Ok(polled.get(1).is_some_and(|fd| !fd.revents().is_empty()))
+        Ok(polled[1..].iter().any(|fd| !fd.revents().is_empty()))
     }
 
     fn drain(&self) {
-        let Some(notices) = &self.notices else { return };
         let mut buffer = [0; 4096];
-        while rustix::io::read(notices, &mut buffer).is_ok_and(|count| count > 0) {}
+        if let Some(notices) = &self.notices {
+            while rustix::io::read(notices, &mut buffer).is_ok_and(|count| count > 0) {}
+        }
+        if let Some(WatchedDatabase { woken, .. }) = &self.database {
+            while rustix::io::read(woken, &mut buffer).is_ok_and(|count| count > 0) {}
+        }
     }
 }
 

@@ -173,7 +173,14 @@ impl Hold {
 impl Commit for Hold {
     fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
         if is_answered_meanwhile(&command) {
-            return self.store.commit(command);
+            return Box::pin(async move {
+                tokio::select! {
+                    biased;
+                    done = self.store.commit(command) => done,
+                    // Another step may be in doubt, and this one waits for it.
+                    why = self.given_up() => Err(why),
+                }
+            });
         }
         Box::pin(async move {
             let commit = || {

@@ -95,7 +95,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     if let Some(task) = &args.task {
         name_unknown(invocation, &root, task);
     }
-    let mut watch = args.follow.then(|| Watch::on(root.path(), &[LOG]));
+    let mut watch = args.follow.then(|| Watch::on_ledger(&root, &[LOG]));
     let mut log = LogFile::open(&root)?;
     match args.lines {
         None => {}

@@ -7,13 +7,19 @@ use std::{
 
 use harness::{
     home::{FileStamp, Home},
-    store::RunStoreError,
+    store::{RunStoreError, Store as _, postgres::PostgresStore},
     view::{ActivityLog, Board, BoardInputs, RunHistory, Trusted, recently_completed},
 };
 use harness_core::{Ledger, Receipt, Run, TaskId, Timestamp, ledger::SessionConfig};
 
 use super::{Surroundings, commits_ahead, read_rows, recent_events, take_attempt};
-use crate::{environment::Environment, failure::Result, root::StateRoot, trust::Trust};
+use crate::{
+    elsewhere::{Elsewhere, Seen},
+    environment::Environment,
+    failure::Result,
+    root::StateRoot,
+    trust::Trust,
+};
 
 /// The interval of looks at things that need git or many files.
 const SLOW: Duration = Duration::from_secs(5);
@@ -31,12 +37,23 @@ pub(crate) struct BoardSource {
     slow: Option<Slow>,
     /// Why the record of runs could not be read.
     problem: Option<String>,
-    seen: Vec<Option<FileStamp>>,
+    seen: (Vec<Option<FileStamp>>, Option<Seen>),
+    /// A ledger in a database, with the store that follows it.
+    database: Option<(Elsewhere, PostgresStore)>,
 }
 
 struct KnownLedger {
-    stamp: Option<FileStamp>,
+    stamp: LedgerStamp,
     ledger: Ledger,
+}
+
+/// What shows that a ledger has not changed.
+#[derive(PartialEq, Eq)]
+enum LedgerStamp {
+    File(FileStamp),
+    Database(Seen),
+    /// It is read anew each time.
+    Unknown,
 }
 
 /// What changes rarely and costs a process of git, or many files.
@@ -55,7 +72,8 @@ impl BoardSource {
             receipts: HashMap::new(),
             slow: None,
             problem: None,
-            seen: Vec::new(),
+            seen: (Vec::new(), None),
+            database: None,
         }
     }
 
@@ -64,13 +82,14 @@ impl BoardSource {
         self.problem.as_deref()
     }
 
-    /// Returns whether the files of a board changed since the last call.
+    /// Returns whether the files of a board, or its ledger in a database, changed since the last call.
     pub(crate) fn has_changed(&mut self) -> bool {
         let home = Home::of(self.root.path());
         let wal = home.database().with_extension("db-wal");
         let files = [home.ledger(), home.database(), wal, home.gate()];
         let now: Vec<_> =
             files.iter().map(|file| FileStamp::at(file).map(FileStamp::of_content)).collect();
+        let now = (now, self.database.as_ref().map(|(ledger, _)| ledger.seen()));
         let changed = now != self.seen;
         self.seen = now;
         changed
@@ -82,16 +101,41 @@ impl BoardSource {
         recent_events::activity(&self.root)
     }
 
-    /// Returns the ledger as it is now. It is parsed only if the file changed.
+    /// Returns the ledger as it is now. It is read only if it changed.
     pub(crate) fn ledger(&mut self) -> Result<&Ledger> {
-        let stamp = FileStamp::at(&Home::of(self.root.path()).ledger()).map(FileStamp::of_content);
-        let known =
-            self.ledger.take().filter(|known| known.stamp.is_some() && known.stamp == stamp);
-        let known = match known {
+        let stamp = self.stamp();
+        let is_same = |known: &KnownLedger| known.stamp == stamp && stamp != LedgerStamp::Unknown;
+        let known = match self.ledger.take().filter(is_same) {
             Some(known) => known,
-            None => KnownLedger { stamp, ledger: self.root.snapshot()? },
+            None => KnownLedger { stamp, ledger: self.read()? },
         };
         Ok(&self.ledger.insert(known).ledger)
+    }
+
+    fn stamp(&mut self) -> LedgerStamp {
+        if self.root.backing().is_files() {
+            let file = Home::of(self.root.path()).ledger();
+            let stamp = FileStamp::at(&file).map(FileStamp::of_content);
+            return stamp.map_or(LedgerStamp::Unknown, LedgerStamp::File);
+        }
+        if self.database.is_none()
+            && let Ok(Some(database)) = self.root.backing().open()
+        {
+            let ledger = Elsewhere::follow(&self.root, || {});
+            self.database = ledger.map(|ledger| (ledger, database.store()));
+        }
+        match self.database.as_ref().map(|(ledger, _)| ledger.seen()) {
+            // The first look is still to come.
+            None | Some((0, _)) => LedgerStamp::Unknown,
+            Some(seen) => LedgerStamp::Database(seen),
+        }
+    }
+
+    fn read(&mut self) -> Result<Ledger> {
+        match &mut self.database {
+            Some((_, store)) => Ok(store.ledger()?.clone()),
+            None => Ok(self.root.snapshot()?),
+        }
     }
 
     /// Returns the project as it is now. `activity` is what the events of the host said.

@@ -22,6 +22,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::{elsewhere::Elsewhere, root::StateRoot};
+
 /// The number of events that are kept for readers.
 const EVENTS_MAX: usize = 4096;
 /// Their size.
@@ -258,13 +260,19 @@ impl Feed {
         }
     }
 
-    /// Looks for changes of the files while someone reads. Several processes may work in one root,
-    /// and not all of them report to the host.
-    pub(super) async fn watch_files(self: Arc<Self>, root: PathBuf) {
-        let home = Home::of(&root);
-        let log_of_database = root.join(format!("{}-wal", Home::DATABASE));
+    /// Looks for changes of the files, or of the ledger in a database, while someone reads. Several
+    /// processes may work in one root, and not all of them report to the host.
+    pub(super) async fn watch_files(self: Arc<Self>, root: StateRoot) {
+        let home = Home::of(root.path());
+        let log_of_database = root.path().join(format!("{}-wal", Home::DATABASE));
         let files = [home.ledger(), home.log(), home.database(), log_of_database];
-        let look = || files.iter().map(|file| FileStamp::at(file)).collect::<Vec<_>>();
+        let of = root.clone();
+        let following = tokio::task::spawn_blocking(move || Elsewhere::follow(&of, || {}));
+        let elsewhere = following.await.ok().flatten();
+        let look = || {
+            let stamps = files.iter().map(|file| FileStamp::at(file)).collect::<Vec<_>>();
+            (stamps, elsewhere.as_ref().map(Elsewhere::seen))
+        };
         let mut seen = look();
         loop {
             tokio::time::sleep(EVERY).await;

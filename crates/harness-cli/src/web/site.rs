@@ -83,6 +83,6 @@ impl Site {
     }
 
     pub(super) fn watch_files(&self) -> impl Future<Output = ()> + use<> {
-        Arc::clone(&self.feed).watch_files(self.root().to_owned())
+        Arc::clone(&self.feed).watch_files(self.reader.root().clone())
     }
 }

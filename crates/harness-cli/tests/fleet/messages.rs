@@ -191,7 +191,7 @@ fn an_old_message_stops_no_run(server: &TestServer) {
     let log = a.run(["log"]).success().raw().to_owned();
     assert!(log.contains("it was for an earlier run or daemon, which has ended"), "{log}");
     assert!(
-        log.contains("`harness abort` of far, sent 600 seconds ago, was not carried out"),
+        log.contains("`harness abort` of far, sent 60") && log.contains("it is too old"),
         "{log}"
     );
     a.run(["abort"]).success();

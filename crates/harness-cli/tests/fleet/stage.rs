@@ -1,6 +1,9 @@
 //! Clones of one bare repository, with one ledger in a database.
 
-use std::process::{Child, Stdio};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, ChildStdout, Stdio},
+};
 
 use harness_sim::postgres::{TestDatabase, TestServer};
 use serde_json::Value;
@@ -94,4 +97,36 @@ pub(crate) fn states(env: &TestEnvironment) -> Vec<(String, String)> {
 /// Starts a command whose output is read at its end.
 pub(crate) fn start(env: &TestEnvironment, args: &[&str]) -> Child {
     env.harness(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// A command beside the test, whose output is read line by line. It ends with the test.
+pub(crate) struct Beside {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Beside {
+    pub(crate) fn start(env: &TestEnvironment, args: &[&str]) -> Self {
+        let mut child = env.harness(args).stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdout }
+    }
+
+    /// Waits for a line that contains these words.
+    #[track_caller]
+    pub(crate) fn until(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            let read = self.stdout.read_line(&mut line).unwrap();
+            assert!(read > 0, "it ended without {words:?}");
+        }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
 }

@@ -4,12 +4,13 @@ use harness_sim::postgres::TestServer;
 
 use crate::{
     Test,
-    stage::{Fleet, add, start, states},
+    stage::{Beside, Fleet, add, start, states},
 };
 
 pub(crate) const TESTS: &[(&str, Test)] = &[
     ("two_clones_share_one_ledger", two_clones_share_one_ledger),
     ("every_view_reads_the_database", every_view_reads_the_database),
+    ("views_follow_other_machines", views_follow_other_machines),
     ("the_machine_of_a_transcript_is_named", the_machine_of_a_transcript_is_named),
     ("a_host_serves_a_ledger_in_a_database", a_host_serves_a_ledger_in_a_database),
     (
@@ -48,6 +49,20 @@ fn two_clones_share_one_ledger(server: &TestServer) {
     assert_eq!(a.run(["runs", "list"]).success().raw(), b.run(["runs", "list"]).success().raw());
     // Nothing of the ledger is in files.
     assert!(!a.exists("harness-tasks.json") && !b.exists("harness-progress.txt"));
+}
+
+fn views_follow_other_machines(server: &TestServer) {
+    let fleet = Fleet::new(server);
+    let a = fleet.first("a");
+    let b = fleet.another("b");
+    let mut views = [Beside::start(&b, &["log", "-f"]), Beside::start(&b, &["status", "--watch"])];
+    views[0].until("INIT");
+    views[1].until("0 tasks");
+    add(&a, "one", "echo > one", "test -f one");
+    views[1].until("1 pending");
+    a.run(["pause"]).success();
+    views[0].until("claiming is paused");
+    views[1].until("paused");
 }
 
 fn every_view_reads_the_database(server: &TestServer) {

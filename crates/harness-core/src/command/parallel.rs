@@ -108,7 +108,9 @@ impl SetTarget {
         let set = before.target_branch.is_some();
         let same = before.target_branch.as_deref() == Some(&self.branch)
             && before.target_remote == self.remote;
-        if same || (set && (open || before.landed_branch.is_some())) {
+        // Forgotten results are looked for on the branch that is set.
+        let unsettled = ledger.head().unsettled.is_some();
+        if same || (set && (open || unsettled || before.landed_branch.is_some())) {
             return Change::reply(Reply::Noted);
         }
         let mut head = ledger.head().clone();

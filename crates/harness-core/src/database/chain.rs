@@ -121,9 +121,7 @@ impl Forgotten {
     pub fn change(&self, ledger: &Ledger, now: Timestamp) -> Change {
         let epoch = self.next_epoch(ledger.epoch(), now);
         let before = ledger.head();
-        // Without a branch on which results land there is nothing to look for.
-        let lands = before.session_config.target_branch.is_some();
-        let unsettled = lands.then(|| Self::unsettled(ledger, epoch));
+        let unsettled = Some(Self::unsettled(ledger, epoch));
         let head = Head { epoch, unsettled, ..before.clone() };
         let found = self.found;
         let lost = match &self.known {
@@ -136,11 +134,10 @@ impl Forgotten {
                 "another server has taken over with version {found}, and may have forgotten changes"
             ),
         };
-        let next = match unsettled {
-            Some(_) => ", and results that landed are looked for before work goes on",
-            None => "",
-        };
-        let message = format!("{lost}; epochs continue after {epoch}{next}");
+        let message = format!(
+            "{lost}; epochs continue after {epoch}, and results that landed are looked for before \
+             work goes on"
+        );
         let facts = vec![Fact::Warned { task: None, message }];
         Change { head: Some(head), rows: Vec::new(), facts, reply: Reply::Noted }
     }
@@ -205,9 +202,7 @@ mod tests {
 
     #[test]
     fn epochs_jump_over_all_that_may_be_lost() {
-        let mut head = Head::new(Timestamp::from_seconds(0));
-        head.session_config.target_branch = Some("main".to_owned());
-        let ledger = Ledger::new(head, Vec::new()).unwrap();
+        let ledger = Ledger::new(Head::new(Timestamp::from_seconds(0)), Vec::new()).unwrap();
         for (known, expected, told) in [
             (Some(remembered(12)), 7 + 3 * EPOCHS_OF_A_TRANSACTION, "version 12 was seen"),
             (None, LAG_MAX * EPOCHS_OF_A_TRANSACTION, "another server has taken over"),

@@ -336,8 +336,8 @@ impl Land {
             (State::Marking, LandReport::TokenSet) => self.intend(),
             (State::Swapping, LandReport::Swapped(swapped)) => self.swapped(swapped),
             (State::Voiding { then }, LandReport::TokenVoided) => self.void_intent(then),
-            // Another worker recovered the task and voided the landing.
-            (State::Voiding { .. }, LandReport::TokenMissing) => self.claim_lost(),
+            // Another worker voided the landing. The ledger shows whether it has recovered the task.
+            (State::Voiding { .. }, LandReport::TokenMissing) => self.void_intent(AfterVoid::Look),
             (State::Branching { why }, LandReport::Branched { branch }) => self.divert(branch, why),
             (state, report) => unreachable!("{report:?} cannot be the end of {state:?}"),
         }

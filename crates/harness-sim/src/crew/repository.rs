@@ -9,7 +9,7 @@ use harness::workspace::{
         land_token,
     },
 };
-use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, WorkerId, command::LandedResult};
 
 use super::{
     CrewFlaw,
@@ -255,12 +255,16 @@ impl SharedRepository for CrewRepository {
         )
     }
 
+    fn tokens(&self) -> Result<Vec<(TaskId, CommitId)>, WorkspaceError> {
+        self.call(|git| git.tokens())
+    }
+
     fn landed_results(
         &self,
         branches: &[String],
-        kept: &[(TaskId, CommitId)],
+        since: Option<Timestamp>,
     ) -> Result<Vec<LandedResult>, WorkspaceError> {
-        self.call(|git| git.landed_results(branches, kept))
+        self.call(|git| git.landed_results(branches, since))
     }
 
     fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, WorkspaceError> {

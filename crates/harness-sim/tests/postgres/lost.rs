@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use harness::store::{Runs as _, SteadyRuns, Store as _, postgres::Database};
+use harness::store::{
+    AppliedOnce, Recording, Runs as _, SteadyRuns, Store as _, TransactionId, postgres::Database,
+};
 use harness_core::{
     Command, Holder, Reply, TaskId, WorkerId,
     agent::Usage,
@@ -32,6 +34,10 @@ pub(crate) const TESTS: &[(&str, Test)] = &[
     (
         "a_command_whose_answer_is_lost_takes_effect_once",
         a_command_whose_answer_is_lost_takes_effect_once,
+    ),
+    (
+        "a_transaction_that_two_processes_try_takes_effect_once",
+        a_transaction_that_two_processes_try_takes_effect_once,
     ),
     ("a_renewal_whose_answer_is_lost_is_answered", a_renewal_whose_answer_is_lost_is_answered),
     ("a_renewal_after_lost_ones_is_seen", a_renewal_after_lost_ones_is_seen),
@@ -159,6 +165,32 @@ fn a_command_whose_answer_is_lost_takes_effect_once(server: &TestServer) {
     let operations = database.value("SELECT count(*) FROM harness.operation");
     assert_eq!(operations, CUTS.len().to_string());
     assert_eq!(fresh.replayed().unwrap(), store.export().unwrap());
+}
+
+/// A worker that gets no answer from its host makes its transaction itself, and the host is still at it.
+fn a_transaction_that_two_processes_try_takes_effect_once(server: &TestServer) {
+    let database = server.fresh();
+    let (mut host, mut worker) = (database.create().store(), database.open().store());
+    let of = |number, recording| TransactionId { by: "worker".to_owned(), number, recording };
+    let made = |once: AppliedOnce| matches!(once, AppliedOnce::Now(_));
+    let first = of(1, Recording::WithChange);
+    assert!(made(worker.apply_once(at(0), &first, &[add("one")]).unwrap()));
+    assert!(!made(host.apply_once(at(0), &first, &[add("one")]).unwrap()));
+    assert_eq!(host.ledger().unwrap().len(), 1);
+    // A transaction that changes nothing is remembered where another process may still try it.
+    let second = of(2, Recording::Always);
+    assert!(made(worker.apply_once(at(0), &second, &[Command::Upkeep]).unwrap()));
+    assert!(!made(host.apply_once(at(0), &second, &[add("two")]).unwrap()));
+    assert_eq!(worker.export().unwrap(), host.export().unwrap());
+    // Both at the same time: the second one finds that it was made.
+    let third = of(3, Recording::WithChange);
+    let other = {
+        let third = third.clone();
+        thread::spawn(move || worker.apply_once(at(0), &third, &[add("three")]).unwrap())
+    };
+    let here = host.apply_once(at(0), &third, &[add("three")]).unwrap();
+    assert_ne!(made(here), made(other.join().unwrap()));
+    assert_eq!(host.ledger().unwrap().len(), 2);
 }
 
 fn a_renewal_whose_answer_is_lost_is_answered(server: &TestServer) {

@@ -103,7 +103,13 @@ fn a_ledger_goes_into_the_database_and_back(server: &TestServer) {
     let replaced = opened.pull(&mut back, at(8)).unwrap();
     assert!(!replaced.archived.is_empty());
     assert_eq!(back.ledger().unwrap().len(), 3);
-    opened.retire(at(9)).unwrap();
+    // A change that the copy does not have keeps the ledger where it is.
+    assert_eq!(opened.retire(Some(replaced.version - 1), at(9)).unwrap(), None);
+    assert!(opened.retire(Some(replaced.version), at(9)).unwrap().unwrap().starts_with("shop."));
+    assert!(
+        stored.apply(at(9), &[add("five")]).is_err(),
+        "nobody changes a ledger that was retired"
+    );
     let (_, pushed) = Database::push(database.access(), &mut back, at(10)).unwrap();
     assert_eq!(pushed.tasks, 3);
 }

@@ -64,7 +64,7 @@ async fn save(bench: &Bench, place: &OwnPlace, task: &Task) {
         git.back_up(worker, &Backup { task: &id, epoch, base: &base })
     });
     let message = match saved.await {
-        Ok(Ok(())) => None,
+        Ok(Ok(_)) => None,
         Ok(Err(why @ WorkspaceError::Unreachable { .. })) => Some(format!("no snapshot: {why}")),
         Ok(Err(why)) => Some(format!("no snapshot of the unfinished work: {why}")),
         Err(why) => Some(format!("no snapshot of the unfinished work: {why}")),

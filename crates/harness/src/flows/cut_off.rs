@@ -4,7 +4,7 @@
 use harness::{
     Error, Result,
     core::{Task, machine::attempt::AttemptEnd},
-    workspace::shared::Backup,
+    workspace::shared::{BackedUp, Backup},
 };
 
 use super::{Bench, OwnPlace, fence::Watch};
@@ -54,7 +54,8 @@ async fn push(place: &OwnPlace, task: &Task) -> Result<Pushed> {
             .then(|| git.back_up(worker, &Backup { task: &id, epoch, base: &base }))
     });
     Ok(match saved.await? {
-        Some(Ok(())) => Pushed::Yes,
+        Some(Ok(BackedUp::Saved)) => Pushed::Yes,
+        Some(Ok(BackedUp::Not)) => Pushed::No,
         Some(Err(why)) => {
             tracing::warn!(%why, "no snapshot of the unfinished work; it is kept on this machine");
             Pushed::No

@@ -104,9 +104,9 @@ impl Judge {
     }
 
     async fn command(&self) -> Result<Check> {
-        let (runs, task) = (Arc::clone(&self.bench.tools.loops.runs), self.task.id.clone());
-        let epoch = self.task.epoch.unwrap_or_default();
-        let row = self.bench.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let (task, epoch) = (self.task.id.clone(), self.task.epoch.unwrap_or_default());
+        let find = move |runs: &dyn Runs| Ok(runs.attempt(&task, epoch)?);
+        let row = self.bench.tools.with_runs(find).await?;
         let iteration = row.map_or(0, |row| row.iteration_count);
         let about = Some((&self.task, &self.holder));
         Ok(Check::of(&self.task, self.bench.tools.variables(about, Some(iteration))))

@@ -41,7 +41,7 @@ pub use handoff::HandoffPlace;
 pub use judge::{Judging, ReadReceipt, Record};
 pub use loop_settings::LoopSettings;
 #[doc(hidden)]
-pub use shared::{OwnPlace, SharedWork};
+pub use shared::{OwnPlace, ReportedChanges, SharedWork};
 #[doc(hidden)]
 pub use site::Site;
 pub use team::Team;

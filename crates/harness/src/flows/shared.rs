@@ -4,7 +4,10 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -33,6 +36,21 @@ use super::{Tools, loop_settings::purse, worker::in_main_tree};
 
 /// The longest time between two looks at the ledger, which other processes change too.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
+/// The same where the changes of all machines are reported, while somebody works: a worker of this machine
+/// may die, and leases end.
+const LOOK_AFTER_WORKERS: Duration = Duration::from_secs(5);
+/// The same while nobody works.
+const LOOK_WHEN_IDLE: Duration = Duration::from_secs(60);
+
+/// The changes of the ledger that end a wait at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReportedChanges {
+    /// Those of this process.
+    #[default]
+    Own,
+    /// Those of all processes and machines.
+    All,
+}
 /// The time within which the usage of other processes is noticed.
 const BUDGET_LOOK: Duration = Duration::from_secs(10);
 
@@ -45,8 +63,10 @@ pub struct SharedWork {
     pub style: LandStyle,
     /// The number of results that prepare at the same time.
     pub preparing: usize,
-    /// The changes of the ledger by this process.
+    /// The changes of the ledger, as far as they are reported.
     pub changes: Changes,
+    /// The changes that are reported.
+    pub reported: ReportedChanges,
     /// The interval at which unfinished work is saved for workers of other machines; `None` if it is
     /// not.
     pub backup_interval: Option<Duration>,
@@ -68,6 +88,7 @@ impl SharedWork {
             style: LandStyle::default(),
             preparing: harness::core::line::PREPARING,
             changes,
+            reported: ReportedChanges::default(),
             backup_interval: None,
             is_dead: Arc::new(|_| false),
             is_alive: Arc::new(|_| false),
@@ -156,13 +177,16 @@ pub struct OwnPlace {
     /// Its work tree, once it was opened.
     tree: Arc<Mutex<Option<Arc<dyn Workspace>>>>,
     changes: Arc<tokio::sync::Mutex<watch::Receiver<u64>>>,
+    /// Whether somebody held a task at the last look.
+    at_work: Arc<AtomicBool>,
 }
 
 impl OwnPlace {
     /// Creates the place of `worker`. Its tree is opened with its first task.
     pub fn new(shared: SharedWork, worker: WorkerId, folder: Option<PathBuf>) -> Self {
         let changes = Arc::new(tokio::sync::Mutex::new(shared.changes.follow()));
-        Self { shared, worker, folder, tree: Arc::default(), changes }
+        let at_work = Arc::new(AtomicBool::new(true));
+        Self { shared, worker, folder, tree: Arc::default(), changes, at_work }
     }
 
     /// Returns the folder of its work tree, whether it is open or not.
@@ -224,12 +248,18 @@ impl OwnPlace {
         self.changes.lock().await.mark_unchanged();
     }
 
-    /// Waits until the ledger changed since the last look, for a second at most.
+    /// Waits until the ledger changed since the last look, for a second at most; longer where changes of
+    /// others are reported, because a look costs a database something.
     pub(super) async fn wait<A>(&self, branch: &Branch<A>) {
+        let longest = match (self.shared.reported, self.at_work.load(Ordering::Relaxed)) {
+            (ReportedChanges::Own, _) => LOOK,
+            (ReportedChanges::All, true) => LOOK_AFTER_WORKERS,
+            (ReportedChanges::All, false) => LOOK_WHEN_IDLE,
+        };
         let mut changes = self.changes.lock().await;
         tokio::select! {
             _ = changes.changed() => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(longest) => {}
             () = branch.cancelled().cancelled() => {}
         }
     }
@@ -251,6 +281,7 @@ impl OwnPlace {
         let is_own = |task: &&Task| task.claimed_by() == Some(&self.worker);
         // Its own claim, of an earlier life, comes first: with that, it can take no other task.
         let (own, rest): (Vec<_>, Vec<_>) = claimed.partition(is_own);
+        self.at_work.store(!own.is_empty() || !rest.is_empty(), Ordering::Relaxed);
         for task in own.into_iter().chain(rest) {
             match self.gone(task, now, main) {
                 // A task with other labels is left to a worker that has them.

@@ -1,6 +1,14 @@
 //! The tools that all workers of a run share.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use harness::{
     Branch, Error, Hold, Ports, Result,
@@ -25,6 +33,8 @@ pub struct Tools {
     pub shell: Arc<dyn Shell>,
     /// Reads the current ledger.
     pub ledger: Arc<dyn Fn() -> Result<Ledger> + Send + Sync>,
+    /// The number of the session, as last seen.
+    pub session: Arc<AtomicU64>,
     /// The state root.
     pub root: PathBuf,
     /// The caller's environment. Agents receive the part of it that they may see.
@@ -116,7 +126,9 @@ impl Tools {
     /// has to watch over agents.
     pub(super) async fn read_ledger_now(&self) -> Result<Ledger> {
         let ledger = Arc::clone(&self.ledger);
-        self.blocking(move || ledger()).await
+        let ledger = self.blocking(move || ledger()).await?;
+        self.session.store(ledger.head().session_count, Ordering::Relaxed);
+        Ok(ledger)
     }
 
     /// Uses the record of runs, when it can be reached.
@@ -160,9 +172,9 @@ impl Tools {
         about: Option<(&Task, &Holder)>,
         iteration: Option<u32>,
     ) -> Vec<(String, String)> {
-        // The session number of the log. It is for people only, so an unreadable ledger does not
-        // matter.
-        let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
+        // The session number of the log. It is for people only, so the last one that was seen is enough:
+        // a store may let its reader wait, and this thread watches over agents.
+        let session = self.session.load(Ordering::Relaxed);
         let all = Variables::of_root(self.root.display()).run(&self.run_id).session(session);
         let all = all.socket(self.socket.as_ref().map(|path| path.display()));
         let Some((task, holder)) = about else { return all.iteration(iteration).list() };

@@ -113,7 +113,8 @@ impl Hub {
         self.core.allowance.subscribe()
     }
 
-    pub(crate) fn interrupts(&self) -> watch::Receiver<u64> {
+    #[doc(hidden)]
+    pub fn interrupts(&self) -> watch::Receiver<u64> {
         self.core.interrupts.subscribe()
     }
 

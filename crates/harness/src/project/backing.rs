@@ -10,6 +10,7 @@ use std::{
 use harness_core::{Command, CommitId, Epoch, Ledger, Receipt, TaskId, Timestamp};
 
 use super::Project;
+use crate::clock::Clock;
 use crate::store::{
     Applied, AppliedOnce, FileStore, Locking, NewsSince, Store, StoreError, TransactionId,
 };
@@ -18,7 +19,7 @@ use crate::store::{RunStore, RunStoreError, Runs};
 #[cfg(feature = "postgres")]
 use crate::{
     home::Outside,
-    store::postgres::{Database, DatabaseAccess, DatabaseError, Waiting},
+    store::postgres::{ClockOffset, Database, DatabaseAccess, DatabaseError, Waiting},
 };
 
 /// The place of the ledger, its log, its receipts and the record of runs: the files of the root, which
@@ -37,6 +38,7 @@ type Access = dyn Fn() -> Result<DatabaseAccess, String> + Send + Sync;
 struct LazyDatabase {
     access: Box<Access>,
     opened: Mutex<Opened>,
+    clock: ClockOffset,
 }
 
 /// The time for which a database that could not be opened is not tried again by the same process, which
@@ -64,7 +66,8 @@ impl Backing {
     pub fn database(
         access: impl Fn() -> Result<DatabaseAccess, String> + Send + Sync + 'static,
     ) -> Self {
-        let database = LazyDatabase { access: Box::new(access), opened: Mutex::default() };
+        let (opened, clock) = (Mutex::default(), ClockOffset::default());
+        let database = LazyDatabase { access: Box::new(access), opened, clock };
         Self { database: Some(Arc::new(database)) }
     }
 
@@ -86,7 +89,8 @@ impl Backing {
             Opened::Failed(at, why) if at.elapsed() < AWAY => return Err(why.clone().into()),
             Opened::Never | Opened::Failed(..) => {}
         }
-        let access = (lazy.access)().map_err(|why| StoreError::Unusable { why })?;
+        let mut access = (lazy.access)().map_err(|why| StoreError::Unusable { why })?;
+        access.clock = lazy.clock.clone();
         match Database::open(access) {
             Ok(database) => {
                 *opened = Opened::Connected(database.clone());
@@ -101,6 +105,16 @@ impl Backing {
 }
 
 impl Backing {
+    /// Returns the clock by which leases end: the one of the database, which is known as soon as it was
+    /// asked something. For files it is `own`.
+    fn clock(&self, own: Arc<dyn Clock>) -> Arc<dyn Clock> {
+        #[cfg(feature = "postgres")]
+        if let Some(lazy) = &self.database {
+            return lazy.clock.clock();
+        }
+        own
+    }
+
     /// Sets how long the calls of this process wait for a database that is away. Files are not affected.
     #[cfg(feature = "postgres")]
     pub fn wait(&self, waiting: Waiting) {
@@ -179,7 +193,8 @@ impl Project {
     /// Sets where the ledger is kept.
     #[must_use]
     pub fn with_backing(self, backing: Backing) -> Self {
-        Self { backing, ..self }
+        let clock = backing.clock(Arc::clone(&self.clock));
+        Self { backing, clock, ..self }
     }
 
     /// Returns where the ledger is kept.

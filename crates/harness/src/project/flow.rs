@@ -132,6 +132,7 @@ impl<K: Keeper> Engine<K> {
             // This does not read the file, because the keeper judges edits that an agent made to
             // it.
             ledger: Arc::new(move || keeper.snapshot()),
+            session: Arc::default(),
             root: self.root.clone(),
             environment: options.environment,
             redactor: self.secrets.clone(),

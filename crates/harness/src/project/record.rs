@@ -1,6 +1,6 @@
 //! The record of runs, for a process that begins one: rows are opened, found and resumed here.
 
-use std::{io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 
 use harness_core::{
     Ledger, Refusal, Run, RunId,
@@ -238,11 +238,17 @@ impl RunRecord {
     /// Closes rows that a killed process left as running: attempts whose task is not claimed in the
     /// ledger, and runs over the ledger, whose work the next one resumes.
     fn close_stale(&self, ledger: &Ledger, row: &Run) -> Result<(), RunError> {
-        for stale in self.runs.live()? {
-            let driven = stale.lease.as_ref().is_some_and(|lease| self.is_driven(lease));
+        let live = self.runs.live()?;
+        let is_driven = |run: &Run| run.lease.as_ref().is_some_and(|lease| self.is_driven(lease));
+        let driven: BTreeSet<RunId> =
+            live.iter().filter(|run| is_driven(run)).map(|run| run.id.clone()).collect();
+        for stale in live {
+            let is_newer = stale.epoch > Some(ledger.epoch());
+            let of_driven = stale.parent.as_ref().is_some_and(|parent| driven.contains(parent));
+            let driven = driven.contains(&stale.id);
             let over = match &stale.task {
                 // Its process ends it. On another machine, it may have been claimed just now.
-                Some(_) if driven => false,
+                Some(_) if driven || is_newer && of_driven => false,
                 Some(task) => ledger.task(task).is_none_or(|task| {
                     task.status() != Status::InProgress || task.epoch != stale.epoch
                 }),

@@ -68,7 +68,7 @@ pub use self::{
         CleanupItem, CleanupKind, CleanupMode, CleanupTerms, GitRepository, Leftovers,
         RemoteAddress, RemoteRepository, RemoteSettings, RevertChain, Sharing, TreeSettings,
     },
-    trailer::{results_of, task_trailer, with_trailer},
+    trailer::{result_of, task_trailer, with_trailer},
 };
 
 use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};

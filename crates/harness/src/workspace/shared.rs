@@ -6,7 +6,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use harness_core::{CommitId, Epoch, TaskId, TreeId, WorkerId, command::LandedResult};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId, command::LandedResult};
 
 use super::{Base, Workspace, WorkspaceError};
 
@@ -127,13 +127,15 @@ pub trait SharedRepository: Send + Sync {
     /// Returns whether `branch` contains `commit`.
     fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, WorkspaceError>;
 
-    /// Returns the results on `branches`, by the trailers of their commits, the newest of each branch
-    /// first. Before it looks, it removes the tokens of all landings except `kept`. So a result that is
-    /// not among the returned ones cannot land any more without a new token.
+    /// Returns the tokens of landings that may happen, each as the task and the result.
+    fn tokens(&self) -> Result<Vec<(TaskId, CommitId)>, WorkspaceError>;
+
+    /// Returns the results on `branches` that were made since then, by the trailers of their commits, the
+    /// newest of each branch first. A branch that is missing has none.
     fn landed_results(
         &self,
         branches: &[String],
-        kept: &[(TaskId, CommitId)],
+        since: Option<Timestamp>,
     ) -> Result<Vec<LandedResult>, WorkspaceError>;
 
     /// Returns the files that differ between two commits, sorted.
@@ -152,9 +154,9 @@ pub trait SharedRepository: Send + Sync {
 
     /// Saves the unfinished work in the tree of `worker` where a worker of another machine finds it. A
     /// repository that only this machine has saves nothing.
-    fn back_up(&self, worker: &WorkerId, backup: &Backup<'_>) -> Result<(), WorkspaceError> {
+    fn back_up(&self, worker: &WorkerId, backup: &Backup<'_>) -> Result<BackedUp, WorkspaceError> {
         let _ = (worker, backup);
-        Ok(())
+        Ok(BackedUp::Not)
     }
 
     /// Brings the branch of the main tree, if it follows `target` elsewhere, up to date, if this is a
@@ -214,6 +216,15 @@ pub struct Dead<'a> {
     pub attempt: u32,
     /// The state from which it started.
     pub base: &'a Base,
+}
+
+/// Whether unfinished work is where a worker of another machine finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackedUp {
+    /// It is.
+    Saved,
+    /// It is not: it is not shared, or the server refused it.
+    Not,
 }
 
 /// An attempt whose unfinished work is saved.

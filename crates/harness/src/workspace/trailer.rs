@@ -1,6 +1,6 @@
 //! The trailer by which a landed commit names its task and the epoch of the attempt.
 
-use harness_core::{CommitId, Epoch, TaskId, command::LandedResult};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, command::LandedResult};
 
 use super::{
     WorkspaceError,
@@ -48,22 +48,24 @@ pub(super) fn is_of_task(line: &str, task: &TaskId) -> bool {
     })
 }
 
-/// Returns the results that a commit with this message is part of.
-pub fn results_of(commit: &CommitId, message: &str) -> Vec<LandedResult> {
-    let read = |line: &str| {
-        let (task, epoch) = line.trim_end().strip_prefix(TASK_TRAILER)?.rsplit_once('.')?;
-        let (task, epoch) = (TaskId::parse(task).ok()?, Epoch(epoch.parse().ok()?));
-        Some(LandedResult { task, epoch, commit: commit.clone() })
-    };
-    message.lines().filter_map(read).collect()
+/// Returns the result that a commit with this message is part of. Only the last such trailer counts,
+/// because that is the one that a landing has put there: an agent can write others above it.
+pub fn result_of(commit: &CommitId, message: &str) -> Option<LandedResult> {
+    let (_, last) = message.trim_end().rsplit_once("\n\n")?;
+    let trailer = last.lines().rev().find_map(|line| line.trim_end().strip_prefix(TASK_TRAILER));
+    let (task, epoch) = trailer?.rsplit_once('.')?;
+    let (task, epoch) = (TaskId::parse(task).ok()?, Epoch(epoch.parse().ok()?));
+    Some(LandedResult { task, epoch, commit: commit.clone() })
 }
 
-/// Returns the results in the history of a commit, the newest first.
+/// Returns the results in the history of a commit that were made since then, the newest first.
 pub(super) fn results_below(
     git: &Git,
     tip: &CommitId,
+    since: Option<Timestamp>,
 ) -> Result<Vec<LandedResult>, WorkspaceError> {
     let call = git.read("log").args(["-z", "--topo-order", "--format=%H%n%B"]);
+    let call = call.args(since.map(|since| format!("--since={}", since.seconds())));
     let call = call.args([&format!("--grep=^{TASK_TRAILER}"), tip.as_str()]);
     let mut found = Vec::new();
     for record in records(&call.output()?) {
@@ -71,7 +73,7 @@ pub(super) fn results_below(
         let Some((commit, message)) = text.split_once('\n') else {
             return Err(failed("log", b"unexpected output"));
         };
-        found.extend(results_of(&commit_id(commit)?, message));
+        found.extend(result_of(&commit_id(commit)?, message));
     }
     Ok(found)
 }

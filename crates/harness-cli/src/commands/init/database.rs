@@ -43,8 +43,8 @@ pub(super) fn run(
     let (server, ledger) = (place.access().server(), place.ledger.to_string());
     if let Err(failure) = settings.write(&place) {
         // Without its address nobody would find the ledger, and its name would be taken.
-        let retired = database.retire(SystemClock.now());
-        return Err(match retired {
+        let retired = database.retire(None, SystemClock.now());
+        return Err(match retired.map(Option::unwrap_or_default) {
             Ok(name) => failure.hint(format!("the new ledger is called {name} now")),
             Err(why) => failure.hint(format!("the new ledger {ledger} stays in {server}: {why}")),
         });

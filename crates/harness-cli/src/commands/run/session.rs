@@ -18,6 +18,7 @@ use harness::{
         role::Role,
         run::StopReason,
     },
+    flows::ReportedChanges,
     home::git_directory,
     host::{Daemon, Service, socket},
     process::Redactor,
@@ -206,6 +207,13 @@ impl Session<'_> {
                 project.engine_beside(run, store, hub, observers)?
             }
         };
+        if let Some(crew) = &mut crew
+            && standing != Standing::Beside
+            && !project.backing().is_files()
+        {
+            // The host of a root follows all machines.
+            crew.shared.reported = ReportedChanges::All;
+        }
         let heartbeat = match &crew {
             Some(crew) => {
                 let (records, shared) = (crew.records(), crew.shared.clone());

@@ -30,15 +30,21 @@ pub(super) fn interrupt(
     let mut terminate = signal(SignalKind::terminate())?;
     let hub = hub.clone();
     Ok(Listening(tokio::spawn(async move {
+        let mut interrupts = hub.interrupts();
         for times in 1.. {
-            tokio::select! {
-                _ = ctrl_c.recv() => {}
-                _ = hang_up.recv() => {}
-                _ = terminate.recv() => {}
-            }
+            let is_signal = tokio::select! {
+                _ = ctrl_c.recv() => true,
+                _ = hang_up.recv() => true,
+                _ = terminate.recv() => true,
+                // An abort that came over the socket or from another machine.
+                changed = interrupts.changed() => changed.is_err(),
+            };
             // First the waits end, so that nothing begins another one.
             backing.wait(Waiting::NoLonger);
-            hub.interrupt();
+            if is_signal {
+                hub.interrupt();
+                interrupts.mark_unchanged();
+            }
             view.change(|progress| progress.stops());
             match times {
                 1 => view.say(

@@ -58,7 +58,7 @@ pub(super) fn watch(invocation: &mut Invocation, root: &StateRoot, mode: Mode) -
     // The database contains the runs. During a write, they are in its log first.
     let log_of_database = format!("{}-wal", Home::DATABASE);
     let names = [FILE_NAME, LOG, Home::DATABASE, &log_of_database, Home::GATE];
-    let mut watch = Watch::on(root.path(), &names);
+    let mut watch = Watch::on_ledger(root, &names);
     let mut monitor = Monitor { mode, printed: None };
     let mut sources = ViewSources::read(invocation, root);
     loop {

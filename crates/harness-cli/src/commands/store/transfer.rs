@@ -2,8 +2,12 @@
 
 use harness::{
     clock::{Clock as _, SystemClock},
-    store::{Locking, postgres::Database},
+    store::{
+        FileStore, Locking, StoreError,
+        postgres::{Database, FleetHost, Pulled},
+    },
 };
+use harness_core::database::HostPresence;
 use serde_json::json;
 
 use super::{PushArgs, connected};
@@ -20,6 +24,8 @@ use crate::{
 
 /// Workers of other machines that were seen within this time are at work.
 const SEEN_WITHIN: i64 = 60;
+/// A ledger that is changed during so many copies is in use.
+const PULLS: u32 = 3;
 
 pub(super) fn push(
     invocation: &mut Invocation,
@@ -80,13 +86,12 @@ pub(super) fn pull(invocation: &mut Invocation, root: &StateRoot, json: bool) ->
     let database = connected(root)?;
     let settings = StoreSettings::of(root)?;
     settings.can_be_removed()?;
-    refuse_others_at_work(&database)?;
+    refuse_others_at_work(&database, root)?;
     make_way(root, &places(&invocation.env))?;
     let locking = Locking::Each(invocation.lock_wait()?);
     let mut files = invocation.project(root)?.file_store(locking)?;
-    let pulled = database.pull(&mut files, SystemClock.now())?;
+    let (pulled, retired) = pull_unchanged(&database, &mut files)?;
     pulled.warnings.iter().for_each(|warning| warn(warning));
-    let retired = database.retire(SystemClock.now())?;
     settings.remove()?;
     if json {
         invocation.out.document(&json!({
@@ -105,16 +110,35 @@ pub(super) fn pull(invocation: &mut Invocation, root: &StateRoot, json: bool) ->
     Ok(ExitCode::Done)
 }
 
-/// Refuses while workers of any machine are at work, because their ledger would vanish.
-fn refuse_others_at_work(database: &Database) -> Result<()> {
+/// Copies the ledger into the files and takes it out of use, if nobody changed it in between. Returns its
+/// new name too.
+fn pull_unchanged(database: &Database, files: &mut FileStore) -> Result<(Pulled, String)> {
+    for _ in 0..PULLS {
+        let pulled = database.pull(files, SystemClock.now())?;
+        if let Some(name) = database.retire(Some(pulled.version), SystemClock.now())? {
+            return Ok((pulled, name));
+        }
+    }
+    Err(Failure::error("the ledger in the database is changed all the time")
+        .hint("the copy in harness-tasks.json is too old: stop what works, and pull again"))
+}
+
+/// Refuses while other processes are at work on any machine, because their ledger would vanish.
+fn refuse_others_at_work(database: &Database, root: &StateRoot) -> Result<()> {
     let now = database.now()?;
     let is_here = |seen: i64| now.seconds() - seen < SEEN_WITHIN;
     let workers = database.workers()?;
-    match workers.iter().find(|worker| is_here(worker.seen_at.seconds())) {
-        None => Ok(()),
-        Some(worker) => {
-            let what = format!("worker {} on {} is at work", worker.id, worker.host);
-            Err(Failure::error(what).hint(format!("`harness workers drain {}`", worker.host)))
-        }
+    if let Some(worker) = workers.iter().find(|worker| is_here(worker.seen_at.seconds())) {
+        let what = format!("worker {} on {} is at work", worker.id, worker.host);
+        return Err(Failure::error(what).hint(format!("`harness workers drain {}`", worker.host)));
     }
+    let hosts = database.hosts().map_err(StoreError::from)?;
+    let is_at_work = |host: &&FleetHost| {
+        host.presence() == HostPresence::Present && !database.is_here(host, root.path())
+    };
+    if let Some(host) = hosts.iter().find(is_at_work) {
+        let what = format!("a run or a daemon on {} uses the ledger ({})", host.machine, host.root);
+        return Err(Failure::error(what).hint("end it there: `harness abort`, `harness shutdown`"));
+    }
+    Ok(())
 }

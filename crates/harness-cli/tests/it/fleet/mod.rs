@@ -57,7 +57,7 @@ fn an_untrusted_root_connects_nowhere() {
     env.run(["store", "grant"]).success();
     let event = r#"{"hook_event_name":"SessionStart","session_id":"s","source":"startup"}"#;
     env.write(".harness-active", "");
-    env.run_with_input(event, ["hook", "claude", "session-start"]);
+    env.run_with_input(event, ["hook", "session-start"]);
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     // Trust is in the server, the database and the name.
     env.run(["trust", "--yes"]).success().stderr_contains("everyone who may write there");

@@ -54,7 +54,9 @@ impl Land {
     pub(super) fn swapped(&mut self, swapped: Swapped) -> Step {
         let then = match swapped {
             Swapped::Done => return self.complete(),
-            Swapped::Fenced => return self.claim_lost(),
+            // Another worker has taken the task, which shows in the ledger; or it looked for forgotten
+            // results, and then the claim is still there.
+            Swapped::Fenced => return self.void_intent(AfterVoid::Look),
             Swapped::TargetMoved => {
                 // The next look finds that the branch has moved, and must not count it again.
                 self.counted_swap = true;
@@ -91,11 +93,6 @@ impl Land {
         self.lost = Some(lost);
         let state = State::Voiding { then: AfterVoid::Look };
         self.start(state, LandEffect::VoidToken { to: prepared.commit })
-    }
-
-    pub(super) fn claim_lost(&self) -> Step {
-        let (task, worker) = (self.terms.holder.task.clone(), self.terms.holder.worker.clone());
-        Next::Done(LandEnd::ClaimLost(Refusal::NotClaimedBy { task, worker }))
     }
 
     pub(super) fn void_intent(&mut self, then: AfterVoid) -> Step {

@@ -184,25 +184,24 @@ pub fn results_are_found_by_their_trailers(f: &dyn SharedFixture) {
     let shared = f.shared();
     let swap = result(f, &*shared, &[("new.txt", "new")]);
     let branches = ["main".to_owned(), "no-such-branch".to_owned()];
-    assert_eq!(shared.landed_results(&branches, &[]).unwrap(), []);
+    assert_eq!(shared.landed_results(&branches, None).unwrap(), []);
     shared.set_token(&task(), &swap.to).unwrap();
     assert_eq!(shared.land(&swap).unwrap(), Landed::Done);
     let landed = LandedResult { task: task(), epoch: Epoch(1), commit: swap.to };
-    assert_eq!(shared.landed_results(&branches, &[]).unwrap(), [landed]);
+    assert_eq!(shared.landed_results(&branches, None).unwrap(), [landed]);
 }
 
-pub fn a_look_for_results_voids_other_landings(f: &dyn SharedFixture) {
+pub fn tokens_are_listed_until_they_are_used(f: &dyn SharedFixture) {
     let shared = f.shared();
     let swap = result(f, &*shared, &[("new.txt", "new")]);
     let other = TaskId::parse("task-2").unwrap();
+    assert_eq!(shared.tokens().unwrap(), []);
     shared.set_token(&task(), &swap.to).unwrap();
-    shared.set_token(&other, &swap.to).unwrap();
-    let kept = [(task(), swap.to.clone())];
-    assert_eq!(shared.landed_results(&["main".to_owned()], &kept).unwrap(), []);
-    assert_eq!(f.token(&task()).as_ref(), Some(&swap.to));
-    assert_eq!(f.token(&other), None);
-    // A token counts with its commit, because a later claim may have set another one.
-    let kept = [(task(), swap.from.clone())];
-    assert_eq!(shared.landed_results(&["main".to_owned()], &kept).unwrap(), []);
-    assert_eq!(shared.land(&swap).unwrap(), Landed::Fenced);
+    shared.set_token(&other, &swap.from).unwrap();
+    let mut tokens = shared.tokens().unwrap();
+    tokens.sort();
+    assert_eq!(tokens, [(task(), swap.to.clone()), (other.clone(), swap.from.clone())]);
+    assert_eq!(shared.void_token(&other, &swap.from).unwrap(), Token::Voided);
+    assert_eq!(shared.land(&swap).unwrap(), Landed::Done);
+    assert_eq!(shared.tokens().unwrap(), []);
 }

@@ -3,13 +3,13 @@
 use std::{collections::BTreeSet, io};
 
 use harness::workspace::{
-    WorkspaceError, results_of,
+    WorkspaceError, result_of,
     shared::{
         Dead, Landed, Rebase, Rebased, SharedRepository, Swap, TakenIn, Token, WorkerTree,
         land_token,
     },
 };
-use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, WorkerId, command::LandedResult};
 
 use super::SimRepository;
 
@@ -95,20 +95,22 @@ impl SharedRepository for SimRepository {
         Ok(tip.is_some_and(|tip| model.history(tip).contains(commit)))
     }
 
+    fn tokens(&self) -> Result<Vec<(TaskId, CommitId)>, WorkspaceError> {
+        let task = |name: &String| TaskId::parse(name.rsplit_once('/')?.1).ok();
+        let model = self.main.model();
+        let tokens = model.tokens.iter().filter_map(|(name, to)| Some((task(name)?, to.clone())));
+        Ok(tokens.collect())
+    }
+
     fn landed_results(
         &self,
         branches: &[String],
-        kept: &[(TaskId, CommitId)],
+        _since: Option<Timestamp>,
     ) -> Result<Vec<LandedResult>, WorkspaceError> {
-        let kept: BTreeSet<_> =
-            kept.iter().map(|(task, to)| (land_token(task), to.clone())).collect();
-        self.main.op("void tokens", |model| {
-            model.tokens.retain(|name, to| kept.contains(&(name.clone(), to.clone())));
-        })?;
         let model = self.main.model();
         let tips = branches.iter().filter_map(|branch| model.branches.get(branch));
         let commits = tips.flat_map(|tip| model.newest_first(tip));
-        Ok(commits.flat_map(|id| results_of(&id, &model.commits[&id].message)).collect())
+        Ok(commits.filter_map(|id| result_of(&id, &model.commits[&id].message)).collect())
     }
 
     fn files_between(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, WorkspaceError> {

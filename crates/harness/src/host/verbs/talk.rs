@@ -94,12 +94,12 @@ pub(super) fn send(host: &Host, message: SentMessage) -> Handled {
 /// Acts as Ctrl-C: the run comes to an orderly stop, and a second request stops it at once.
 pub(super) async fn abort(host: &Host, peer: &Peer, reason: Option<&str>) -> Handled {
     of_a_run(host)?;
-    if let Some(message) = abort_line(peer.machine.as_deref(), reason) {
-        // The run stops in any case: a log that cannot be written is no reason to refuse.
-        _ = apply(host, Command::Note(Note::Warning { task: None, message })).await;
-    }
+    // The run stops in any case: a log that cannot be written is no reason to wait.
     host.hub.abort(reason);
     host.hub.interrupt();
+    if let Some(message) = abort_line(peer.machine.as_deref(), reason) {
+        _ = apply(host, Command::Note(Note::Warning { task: None, message })).await;
+    }
     Ok(Answer::Nothing {})
 }
 

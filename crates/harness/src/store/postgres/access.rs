@@ -10,6 +10,8 @@ use std::{
 
 use harness_core::database::{DatabaseUrl, LedgerName, Password};
 
+use super::ClockOffset;
+
 /// The time for which a lost connection is restored before a caller gets an error.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -57,6 +59,8 @@ pub struct DatabaseAccess {
     pub host: String,
     /// The time for which a lost connection is restored before a caller gets an error.
     pub patience: Duration,
+    /// The difference between the clocks of the database and of this machine.
+    pub clock: ClockOffset,
     waiting: SharedWaiting,
 }
 
@@ -70,6 +74,7 @@ impl DatabaseAccess {
             durability: Durability::Required,
             host: crate::process::life::here().host.clone(),
             patience: PATIENCE,
+            clock: ClockOffset::default(),
             waiting: SharedWaiting::default(),
         }
     }

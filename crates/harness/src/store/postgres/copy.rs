@@ -10,11 +10,15 @@ use harness_core::{
 };
 use tokio_postgres::types::Type;
 
-use super::{Database, DatabaseAccess, DatabaseError, rows::get, seed::Seed};
+use super::{
+    Database, DatabaseAccess, DatabaseError,
+    rows::{column, get},
+    seed::Seed,
+};
 use crate::{
     home::Home,
     store::{
-        FileStore, Store as _, StoreError,
+        FileStore, StoreError,
         disk::File,
         file::stamp,
         journal::Made,
@@ -35,6 +39,8 @@ pub struct Pushed {
 /// The result of [`Database::pull`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pulled {
+    /// The version that was copied, for [`Database::retire`].
+    pub version: u64,
     /// The number of tasks.
     pub tasks: usize,
     /// The paths of the archived files, relative to the root.
@@ -82,12 +88,13 @@ impl Database {
     pub fn pull(&self, files: &mut FileStore, now: Timestamp) -> Result<Pulled, StoreError> {
         let mut store = self.store();
         let text = store.export()?;
-        let tasks = store.ledger()?.len();
+        let version = store.last_seen().map_or(0, |seen| seen.version);
         let mut warnings = Vec::new();
         let _held = files.enter(&mut warnings)?;
         let archived = archive_files(files, now)?;
         let read = format::read_owned(text.clone().into_bytes());
         let (mut ledger, document) = read.map_err(|e| StoreError::Format(e.error))?;
+        let tasks = ledger.len();
         ledger.set_log_tail(Vec::new(), 0);
         files.disk.ensure_home()?;
         files.disk.make_marker()?;
@@ -107,16 +114,26 @@ impl Database {
         if !same_ledger(&String::from_utf8_lossy(&written), &text) {
             return Err(DatabaseError::CopyDiffers.into());
         }
-        Ok(Pulled { tasks, archived, warnings })
+        Ok(Pulled { version, tasks, archived, warnings })
     }
 
-    /// Takes the ledger out of use: it gets another name, and its content stays. Returns the name.
-    pub fn retire(&self, now: Timestamp) -> Result<String, DatabaseError> {
-        let (ledger, stamp) = (self.0.ledger(), stamp(now));
-        let sql = "UPDATE harness.ledger SET name = left(name, 40) || '.' || $2 WHERE id = $1 RETURNING name";
+    /// Takes the ledger out of use, if it still has this version: it gets another name, and its content
+    /// stays. Returns the name, or `None` if it was changed meanwhile. Nobody can change it afterwards.
+    pub fn retire(
+        &self,
+        version: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Option<String>, DatabaseError> {
+        let (ledger, version, stamp) = (self.0.ledger(), version.map(column), stamp(now));
+        let sql = "UPDATE harness.ledger SET name = left(name, 40) || '.' || $3, \
+                   retired_at = clock_timestamp() WHERE id = $1 AND version = coalesce($2, version) RETURNING name";
         self.0.side().again(|link| {
-            let rows = link.query(sql, vec![(&ledger, Type::INT8), (&stamp, Type::TEXT)])?;
-            rows.first().map(|row| get(row, 0)).transpose().map(Option::unwrap_or_default)
+            let by = vec![
+                (&ledger as _, Type::INT8),
+                (&version as _, Type::INT8),
+                (&stamp as _, Type::TEXT),
+            ];
+            link.query(sql, by)?.first().map(|row| get(row, 0)).transpose()
         })
     }
 

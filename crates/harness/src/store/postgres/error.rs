@@ -244,7 +244,8 @@ pub(super) fn trouble(
         SqlState::CONNECTION_FAILURE,
         SqlState::TOO_MANY_CONNECTIONS,
     ];
-    if closed.contains(code) {
+    // A pooling proxy reports a server that is away with other codes of the class of connections.
+    if closed.contains(code) || code.code().starts_with("08") {
         return Trouble::Lost(why);
     }
     Trouble::Said(match code {

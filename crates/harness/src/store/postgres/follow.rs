@@ -111,21 +111,27 @@ impl Database {
 
 fn follow(shared: &Shared, followed: &Followed, told: &dyn Fn(&FleetNews)) {
     let (ring, rung) = bell();
-    let mut link = shared.link().notifying(ring);
+    let mut link = shared.link().notifying(shared.ledger(), ring);
     let (mut looked, mut notified) = (None::<Instant>, shared.written());
-    let (mut is_rung, mut tidied) = (false, None::<Instant>);
+    let (mut is_rung, mut is_away, mut tidied) = (false, false, None::<Instant>);
     while !followed.stopped.load(Ordering::Relaxed) {
-        if tidied.is_none_or(|at| at.elapsed() >= TIDY) && tidy(shared, &mut link).is_ok() {
+        let is_time = looked.is_none_or(|at| at.elapsed() >= POLL);
+        if is_time && tidied.is_none_or(|at| at.elapsed() >= TIDY) {
+            // What stays is removed the next time.
+            _ = tidy(shared, &mut link);
             tidied = Some(Instant::now());
         }
         let written = shared.written();
-        let due = looked.is_none_or(|at| at.elapsed() >= POLL) || is_rung;
-        let news = written > notified || shared.take_answered();
-        if due || news {
+        // A server that is away is not asked more often because there is something to tell.
+        let is_asked = is_time || !is_away && (is_rung || written > notified);
+        let answered = (is_asked || !is_away) && shared.take_answered();
+        if is_asked || answered {
+            let news = written > notified || answered;
             let found = look(shared, &mut link, news.then_some(written));
+            is_away = found.is_err();
             match &found {
                 Ok(_) => notified = written,
-                Err(_) if news => shared.has_answered(),
+                Err(_) if answered => shared.has_answered(),
                 Err(_) => {}
             }
             looked = Some(Instant::now());
@@ -137,7 +143,7 @@ fn follow(shared: &Shared, followed: &Followed, told: &dyn Fn(&FleetNews)) {
     }
 }
 
-/// Removes the answers of old operations, old messages, and hosts that are long gone.
+/// Removes the answers of old operations, old messages, and hosts and workers that are long gone.
 fn tidy(shared: &Shared, link: &mut Link) -> Result<(), Trouble> {
     open(link)?;
     let ledger = shared.ledger();
@@ -145,6 +151,7 @@ fn tidy(shared: &Shared, link: &mut Link) -> Result<(), Trouble> {
         "DELETE FROM harness.operation WHERE ledger = $1 AND at < clock_timestamp() - interval '1 day'",
         "DELETE FROM harness.message WHERE ledger = $1 AND sent_at < clock_timestamp() - interval '7 days'",
         "DELETE FROM harness.host WHERE ledger = $1 AND seen_at < clock_timestamp() - interval '1 day'",
+        "DELETE FROM harness.worker WHERE ledger = $1 AND seen_at < clock_timestamp() - interval '7 days'",
     ] {
         link.query(sql, vec![(&ledger, Type::INT8)])?;
     }

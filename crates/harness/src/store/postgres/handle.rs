@@ -215,7 +215,9 @@ impl Database {
         let sql = "SELECT l.version, floor(extract(epoch FROM l.changed_at))::bigint, \
                    (SELECT count(*) FROM harness.change WHERE ledger = l.id), \
                    (SELECT count(*) FROM harness.task WHERE ledger = l.id), \
-                   ARRAY (SELECT DISTINCT host FROM harness.worker WHERE ledger = l.id ORDER BY host), \
+                   ARRAY (SELECT host FROM harness.worker WHERE ledger = l.id UNION \
+                   SELECT machine FROM harness.host WHERE ledger = l.id \
+                   AND seen_at > clock_timestamp() - interval '1 minute' ORDER BY 1), \
                    current_setting('server_version') FROM harness.ledger l WHERE l.id = $1";
         self.0.side().again(|link| {
             let rows = link.query(sql, vec![(&ledger, Type::INT8)])?;

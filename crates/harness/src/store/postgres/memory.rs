@@ -41,7 +41,8 @@ impl Memory {
         }
         self.last = Some(seen);
         let path = self.file.as_ref()?;
-        let part = path.with_extension("part");
+        // Processes of one clone share the file.
+        let part = path.with_extension(format!("part-{}", std::process::id()));
         let written = fs::write(&part, seen.to_text()).and_then(|()| fs::rename(&part, path));
         written.err().map(|why| {
             format!(

@@ -119,7 +119,7 @@ impl Database {
     ) -> Result<Vec<FleetAnswer>, DatabaseError> {
         let until = Instant::now() + limit;
         let (ring, rung) = bell();
-        let mut link = self.0.link().notifying(ring);
+        let mut link = self.0.link().notifying(self.0.ledger(), ring);
         loop {
             let found = link.again(|link| {
                 if !link.is_open() {

@@ -13,6 +13,7 @@
 
 mod access;
 mod change;
+mod clock;
 mod compact;
 mod copy;
 mod decide;
@@ -27,6 +28,7 @@ mod known;
 mod look;
 mod memory;
 mod messages;
+mod once;
 mod outbox;
 mod park;
 #[doc(hidden)]
@@ -43,6 +45,7 @@ mod together;
 mod wire;
 
 pub use access::{DatabaseAccess, Durability, Waiting};
+pub use clock::ClockOffset;
 pub use compact::Compacted;
 pub use copy::{Pulled, Pushed};
 pub use error::DatabaseError;

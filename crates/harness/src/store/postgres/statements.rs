@@ -88,7 +88,9 @@ impl PostgresRows {
         end: &[Step<'_>],
     ) -> Result<Option<LedgerMoment>, Trouble> {
         let ledger = self.shared.ledger();
-        let order = format!("SELECT {ORDER} FROM harness.ledger WHERE id = $1{lock}");
+        let order = format!(
+            "SELECT {ORDER} FROM harness.ledger WHERE id = $1 AND retired_at IS NULL{lock}"
+        );
         let (version, beat) =
             since.known.map_or((-1, -1), |(version, beat)| (column(version), beat));
         let remembered = since.remembered.map_or(-1, column);
@@ -109,10 +111,12 @@ impl PostgresRows {
         let found = self.link.each(steps.iter().chain(end))?;
         let Some(row) = found[1].first() else { return Ok(None) };
         let order = read_order(row)?;
-        match since.known {
-            Some(_) => news(order, &found[2]).map(Some),
-            None => all(order, &found[2..6]).map(Some),
-        }
+        let moment = match since.known {
+            Some(_) => news(order, &found[2])?,
+            None => all(order, &found[2..6])?,
+        };
+        self.link.access.clock.note(moment.now);
+        Ok(Some(moment))
     }
 }
 

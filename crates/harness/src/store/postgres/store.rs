@@ -19,10 +19,13 @@ use super::{
     error::{Trouble, placed},
     known::{Caught, Known},
     memory::Memory,
+    once::Operation,
     port::{LedgerMoment, LedgerRows, LedgerSince, LedgerWrite},
     statements::PostgresRows,
 };
-use crate::store::{Applied, Store, StoreError, transaction::writable};
+use crate::store::{
+    Applied, AppliedOnce, Recording, Store, StoreError, TransactionId, transaction::writable,
+};
 
 /// A ledger that several hosts share, over the rows of a database.
 pub struct FleetStore<R> {
@@ -156,12 +159,20 @@ impl<R: LedgerRows> FleetStore<R> {
     }
 
     fn transaction(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
-        let operation = Uuid::now_v7();
+        self.transaction_as(Operation::new(), now, commands)
+    }
+
+    pub(super) fn transaction_as(
+        &mut self,
+        operation: Operation,
+        now: Timestamp,
+        commands: &[Command],
+    ) -> Result<Applied, StoreError> {
         let until = self.rows.until();
         let (mut sent, mut in_doubt_until) = (None::<Sent>, None::<Instant>);
         loop {
             let tried = match sent.take() {
-                Some(in_doubt) => self.settle(operation, in_doubt, &mut sent),
+                Some(in_doubt) => self.settle(operation.id, in_doubt, &mut sent),
                 None => self.attempt(operation, now, commands, &mut sent),
             };
             let why = match tried {
@@ -228,7 +239,7 @@ impl<R: LedgerRows> FleetStore<R> {
     /// Makes one attempt at the transaction.
     fn attempt(
         &mut self,
-        operation: Uuid,
+        operation: Operation,
         now: Timestamp,
         commands: &[Command],
         sent: &mut Option<Sent>,
@@ -253,14 +264,17 @@ impl<R: LedgerRows> FleetStore<R> {
         }
         let decided = self.decide(now, commands, &mut known, applied)?;
         let Decided { mut applied, touched, renewed, plain_leases } = decided;
-        if touched.is_none() {
+        let is_recorded = operation.recording == Recording::Always;
+        if touched.is_none() && !is_recorded {
             self.rows.leave()?;
             applied.warnings.extend(self.memory.keep(known.remembered()));
             self.known = Some(known);
             return Ok(applied);
         }
+        // A name without a change is stored as renewals of nothing are.
+        let plain_leases = plain_leases || touched.is_none();
         let parts = Parts {
-            operation,
+            operation: operation.id,
             replies: words(&applied),
             now: now.seconds(),
             touched: touched.unwrap_or_default(),
@@ -341,6 +355,15 @@ enum Entered {
 impl<R: LedgerRows> Store for FleetStore<R> {
     fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
         self.transaction(now, commands)
+    }
+
+    fn apply_once(
+        &mut self,
+        now: Timestamp,
+        of: &TransactionId,
+        commands: &[Command],
+    ) -> Result<AppliedOnce, StoreError> {
+        self.transaction_once(now, of, commands)
     }
 
     fn ledger(&mut self) -> Result<&Ledger, StoreError> {

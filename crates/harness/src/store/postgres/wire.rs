@@ -100,12 +100,20 @@ impl Driver {
     }
 }
 
+/// The receiver of notifications about one ledger.
+#[derive(Clone)]
+struct Bell {
+    /// The beginning of their payload.
+    about: String,
+    ring: SyncSender<()>,
+}
+
 /// A connection that is made when it is needed.
 pub(super) struct Link {
     pub(super) access: Arc<DatabaseAccess>,
     driver: Arc<Driver>,
     client: Option<Client>,
-    notified: Option<SyncSender<()>>,
+    notified: Option<Bell>,
     /// The number of tries to connect that failed since the last success.
     failed: u32,
     /// The time at which the first of them was made.
@@ -119,8 +127,9 @@ impl Link {
         Self { access, driver, client: None, notified: None, failed, away_since }
     }
 
-    /// Passes on that a notification arrived.
-    pub(super) fn notifying(self, notified: SyncSender<()>) -> Self {
+    /// Passes on that a notification about this ledger arrived.
+    pub(super) fn notifying(self, ledger: i64, ring: SyncSender<()>) -> Self {
+        let notified = Bell { about: format!("{ledger}:"), ring };
         Self { notified: Some(notified), ..self }
     }
 
@@ -165,9 +174,11 @@ impl Link {
                 while let Some(Ok(message)) =
                     std::future::poll_fn(|cx| connection.poll_message(cx)).await
                 {
-                    if let (AsyncMessage::Notification(_), Some(notified)) = (message, &notified) {
+                    if let (AsyncMessage::Notification(note), Some(bell)) = (message, &notified)
+                        && note.payload().starts_with(&bell.about)
+                    {
                         // One that waits says as much as several.
-                        _ = notified.try_send(());
+                        _ = bell.ring.try_send(());
                     }
                 }
             });

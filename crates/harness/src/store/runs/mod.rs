@@ -262,6 +262,20 @@ impl RunStoreError {
         }
     }
 
+    /// Returns the error of a change that can be sent again under its name: it is as good as not made.
+    pub(crate) fn into_unreachable(self) -> Self {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Database(error) => Self::Database(Box::new(match *error {
+                super::postgres::DatabaseError::OutcomeUnknown { server, why } => {
+                    super::postgres::DatabaseError::Unreachable { server, why }
+                }
+                error => error,
+            })),
+            error => error,
+        }
+    }
+
     /// Returns the error of a record that is kept beside a ledger as one of that ledger.
     pub(crate) fn into_store(self) -> super::StoreError {
         match self {

@@ -103,7 +103,8 @@ impl SteadyRuns {
                 Noted::Reply(reply)
             }
             (RunStep::Spend(usage), Reply::Spent(stored)) => {
-                let (payer, used) = charge(&mut known.rows, &of_run.run, countable(*usage), stored);
+                let (payer, used) =
+                    charge_stored(&mut known, &of_run.run, countable(*usage), stored);
                 Noted::Spent { payer, used }
             }
             (_, reply) => Noted::Reply(reply),
@@ -138,7 +139,10 @@ impl SteadyRuns {
         loop {
             let next = self.known().deferred.next_to_send();
             let Some(DeferredStep { id, now, of_run, .. }) = next else { return Ok(()) };
-            if let Err(refusal) = self.rows.apply_once(id, now, &of_run)? {
+            // Whether it was made or not, it can be sent again, and nothing after it was done.
+            let sent =
+                self.rows.apply_once(id, now, &of_run).map_err(RunStoreError::into_unreachable);
+            if let Err(refusal) = sent? {
                 tracing::warn!(%refusal, "what an agent used while the database was away is lost");
             }
             self.known().deferred.is_done(id);
@@ -199,6 +203,21 @@ fn defer(known: &mut Known, step: DeferredStep) -> Option<Noted> {
         | RunStep::AskHuman(_)
         | RunStep::Allow(_)
         | RunStep::Stop(_) => None,
+    }
+}
+
+/// Returns the run that pays, and its usage, of which the record has stored `stored`.
+fn charge_stored(known: &mut Known, id: &RunId, usage: Usage, stored: Usage) -> (RunId, Usage) {
+    let parent = known.rows.get(id).and_then(|run| run.parent.clone());
+    match parent.filter(|parent| !known.rows.contains_key(parent)) {
+        None => charge(&mut known.rows, id, usage, stored),
+        Some(payer) => {
+            // What is stored is the usage of a run that another process drives.
+            _ = charge(&mut known.rows, id, usage, Usage::default());
+            let used = known.payers.entry(payer.clone()).or_default();
+            *used = used.at_least(stored);
+            (payer, *used)
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The implementation of the port [`SharedRepository`] by git.
 
-use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, WorkerId, command::LandedResult};
 
 use super::{
     GitRepository,
@@ -84,12 +84,16 @@ impl SharedRepository for GitRepository {
         }
     }
 
+    fn tokens(&self) -> Result<Vec<(TaskId, CommitId)>, WorkspaceError> {
+        self.list_tokens()
+    }
+
     fn landed_results(
         &self,
         branches: &[String],
-        kept: &[(TaskId, CommitId)],
+        since: Option<Timestamp>,
     ) -> Result<Vec<LandedResult>, WorkspaceError> {
-        self.find_results(branches, kept)
+        self.find_results(branches, since)
     }
 
     fn files_between(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, WorkspaceError> {

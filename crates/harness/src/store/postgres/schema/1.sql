@@ -32,6 +32,8 @@ CREATE TABLE harness.ledger (
     snapshot_bytes bigint NOT NULL,
     changed_at timestamptz NOT NULL,
     server_line text,
+    -- A ledger that was copied into files, and must not be changed any more.
+    retired_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 

@@ -24,7 +24,7 @@ use crate::workspace::{
     object::tree_id,
     repository::branch::{commit_of, is_below},
     rescue::{BASE_TRAILER, PREFIX, all, commit_tree, create, resolve},
-    shared::{Backup, Dead, Rebase, WorkerTree, work_ref},
+    shared::{BackedUp, Backup, Dead, Rebase, WorkerTree, work_ref},
     snapshot::Snapshot,
     status::Look,
 };
@@ -83,15 +83,16 @@ impl RemoteRepository {
         &self,
         worker: &WorkerId,
         backup: &Backup<'_>,
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<BackedUp, WorkspaceError> {
         if self.settings.backups == Sharing::Local || self.names() == Names::Branches {
-            return Ok(());
+            return Ok(BackedUp::Not);
         }
         let Backup { task, epoch, base } = *backup;
         let backups = self.backups_of(task, epoch);
         let mut backups = backups.lock().unwrap_or_else(PoisonError::into_inner);
         if backups.over {
-            return Ok(());
+            // The result that was announced is there.
+            return Ok(BackedUp::Saved);
         }
         let (_, workspace) = self.local.open(worker)?;
         let git = workspace.git()?;
@@ -100,7 +101,7 @@ impl RemoteRepository {
         let files = Snapshot::take(&git, &workspace.own, look)?.tree;
         let state = Some((head.clone(), files.clone()));
         if backups.last == state {
-            return Ok(());
+            return Ok(BackedUp::Saved);
         }
         let tree = self.local.tree_path(worker);
         let claim = Claim { task, epoch, base, tree: &tree };
@@ -108,16 +109,19 @@ impl RemoteRepository {
         let reference = Names::Hidden.work(task, epoch);
         let Some(Shareable { commit, left_out }) = self.shareable(&git, &record, base)? else {
             self.warn(format!("no snapshot of {task} is pushed: the name of a file is a secret"));
-            return Ok(());
+            return Ok(BackedUp::Not);
         };
         self.warn_left_out(&format!("the snapshot of {task}"), &left_out);
         match self.transport.push(&[Update::set(&reference, &commit)])? {
-            Pushed::Done => backups.last = state,
+            Pushed::Done => {
+                backups.last = state;
+                return Ok(BackedUp::Saved);
+            }
             // The next one is as good.
             Pushed::Overtaken => {}
             Pushed::Refused { why } => self.use_branches(&why),
         }
-        Ok(())
+        Ok(BackedUp::Not)
     }
 
     fn backups_of(&self, task: &TaskId, epoch: Epoch) -> Arc<Mutex<Backups>> {
@@ -145,10 +149,18 @@ impl RemoteRepository {
         let claim = Claim { task, epoch: *epoch, base, tree: &tree };
         let files = git.read("rev-parse").args(["--verify", &format!("{work}^{{tree}}")]).line()?;
         let record = claim.record(git, &work, &tree_id(&files)?)?;
+        // What the work had on the way to its result is shared as any other unfinished work is.
+        let original = match self.settings.backups {
+            Sharing::Shared => self.shareable(git, &record, base)?.map(|original| original.commit),
+            Sharing::Local => None,
+        };
         self.end_backups(task, *epoch);
         self.push_ours(|names| {
             let announced = Update::set(&names.work(task, *epoch), result);
-            vec![announced, Update::set(&names.original(task, *epoch), &record)]
+            let original = original.as_ref();
+            let original =
+                original.map(|commit| Update::set(&names.original(task, *epoch), commit));
+            [announced].into_iter().chain(original).collect()
         })
     }
 

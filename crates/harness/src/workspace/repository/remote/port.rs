@@ -1,12 +1,13 @@
 //! The implementation of the port [`SharedRepository`] by a clone and the server of its remote.
 
-use harness_core::{CommitId, Epoch, TaskId, WorkerId, command::LandedResult};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, WorkerId, command::LandedResult};
 
 use super::{RemoteRepository, tips::Freshness};
 use crate::workspace::{
     WorkspaceError,
     shared::{
-        Backup, Dead, Landed, Rebase, Rebased, SharedRepository, Swap, TakenIn, Token, WorkerTree,
+        BackedUp, Backup, Dead, Landed, Rebase, Rebased, SharedRepository, Swap, TakenIn, Token,
+        WorkerTree,
     },
 };
 
@@ -102,12 +103,16 @@ impl SharedRepository for RemoteRepository {
         self.branch_contains(branch, commit)
     }
 
+    fn tokens(&self) -> Result<Vec<(TaskId, CommitId)>, WorkspaceError> {
+        self.list_remote_tokens()
+    }
+
     fn landed_results(
         &self,
         branches: &[String],
-        kept: &[(TaskId, CommitId)],
+        since: Option<Timestamp>,
     ) -> Result<Vec<LandedResult>, WorkspaceError> {
-        self.find_remote_results(branches, kept)
+        self.find_remote_results(branches, since)
     }
 
     fn files_between(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, WorkspaceError> {
@@ -123,7 +128,7 @@ impl SharedRepository for RemoteRepository {
         self.take_in_on_remote(target)
     }
 
-    fn back_up(&self, worker: &WorkerId, backup: &Backup<'_>) -> Result<(), WorkspaceError> {
+    fn back_up(&self, worker: &WorkerId, backup: &Backup<'_>) -> Result<BackedUp, WorkspaceError> {
         self.push_backup(worker, backup)
     }
 

@@ -1,51 +1,32 @@
-//! The results that are on a branch of the server, found without the ledger.
+//! The results that are on a branch of the server and the tokens of landings, found without the ledger.
 
-use harness_core::{CommitId, TaskId, command::LandedResult};
+use harness_core::{CommitId, TaskId, Timestamp, command::LandedResult};
 
-use super::{
-    RemoteRepository,
-    names::Names,
-    push::{Pushed, Update},
-    tips::Freshness,
-};
+use super::{RemoteRepository, names::Names, tips::Freshness};
 use crate::workspace::{WorkspaceError, trailer::results_below};
 
 impl RemoteRepository {
     pub(super) fn find_remote_results(
         &self,
         branches: &[String],
-        kept: &[(TaskId, CommitId)],
+        since: Option<Timestamp>,
     ) -> Result<Vec<LandedResult>, WorkspaceError> {
-        self.void_tokens_except(kept)?;
         let mut found = Vec::new();
         for branch in branches {
             if let Some(tip) = self.reach(|| self.tip_of(branch, Freshness::Now))? {
-                found.extend(results_below(&self.local.main.git, &tip)?);
+                found.extend(results_below(&self.local.main.git, &tip, since)?);
             }
         }
         Ok(found)
     }
 
-    fn void_tokens_except(&self, kept: &[(TaskId, CommitId)]) -> Result<(), WorkspaceError> {
+    pub(super) fn list_remote_tokens(&self) -> Result<Vec<(TaskId, CommitId)>, WorkspaceError> {
         let ledger = self.settings.ledger.as_deref();
-        let patterns: Vec<String> =
-            Names::ALL.into_iter().map(|names| names.tokens(ledger) + "*").collect();
-        loop {
-            let listed = self.reach(|| self.transport.list(&patterns))?;
-            let others = listed.iter().filter_map(|(name, commit)| {
-                let task = Names::token_of(ledger, name)?;
-                let is_kept = kept.iter().any(|(of, to)| *of == task && to == commit);
-                (!is_kept).then(|| Update::delete(name, commit))
-            });
-            let updates: Vec<Update> = others.collect();
-            if updates.is_empty() {
-                return Ok(());
-            }
-            match self.reach(|| self.transport.push(&updates))? {
-                // The next look shows what is left.
-                Pushed::Done | Pushed::Overtaken => {}
-                Pushed::Refused { why } => return Err(self.refused(&why)),
-            }
-        }
+        let all = Names::ALL.into_iter();
+        let patterns: Vec<String> = all.map(|names| names.tokens(ledger) + "*").collect();
+        let listed = self.reach(|| self.transport.list(&patterns))?;
+        let token =
+            |(name, commit): (String, CommitId)| Some((Names::token_of(ledger, &name)?, commit));
+        Ok(listed.into_iter().filter_map(token).collect())
     }
 }

@@ -46,7 +46,7 @@ impl RemoteRepository {
         }
     }
 
-    pub(super) fn refused(&self, why: &str) -> WorkspaceError {
+    fn refused(&self, why: &str) -> WorkspaceError {
         WorkspaceError::Unsafe {
             what: format!("{} refuses what workers need: {why}", self.name()),
             hint: "allow pushes to refs/harness/* there, or to branches harness/*".to_owned(),
