@@ -1,8 +1,11 @@
 //! `harness workers`
 
-use harness::clock::{Clock, SystemClock};
+use harness::{
+    clock::{Clock, SystemClock},
+    store::postgres::FleetWorker,
+};
 use harness_core::role::Operation;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::status;
 use crate::{
@@ -64,8 +67,13 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let ledger = sources.ledger()?;
     let record = sources.record(&ledger);
     let view = sources.view(&ledger, &record, None, SystemClock.now());
+    let database = root.backing().open().ok().flatten();
     if args.json {
-        invocation.out.document(&json!({ "workers": view.workers }))?;
+        let mut workers = json!(view.workers);
+        if let Some(registered) = database.and_then(|database| database.workers().ok()) {
+            add_registration(&mut workers, &registered);
+        }
+        invocation.out.document(&json!({ "workers": workers }))?;
         return Ok(ExitCode::Done);
     }
     if view.workers.is_empty() {
@@ -78,9 +86,26 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             true => String::new(),
             false => format!(" [{}]", one_line(&worker.labels.join(", "))),
         };
-        invocation.out.line(format_args!("{line}{labels}"))?;
+        let host = match (&database, &worker.host) {
+            (Some(_), Some(host)) => format!(" (on {})", one_line(host)),
+            _ => String::new(),
+        };
+        invocation.out.line(format_args!("{line}{labels}{host}"))?;
     }
     Ok(ExitCode::Done)
+}
+
+/// Adds what only the list in a database has.
+fn add_registration(workers: &mut Value, registered: &[FleetWorker]) {
+    for worker in workers.as_array_mut().into_iter().flatten() {
+        let is_same = |row: &&FleetWorker| worker["id"] == row.id.as_str();
+        if let Some(row) = registered.iter().find(is_same) {
+            worker["boot"] = json!(row.boot);
+            worker["harness_version"] = json!(row.version);
+            worker["seen_at"] = json!(row.seen_at);
+            worker["draining"] = json!(row.draining);
+        }
+    }
 }
 
 fn drain(

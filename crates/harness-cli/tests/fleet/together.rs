@@ -155,6 +155,11 @@ fn a_worker_of_another_machine_leaves_when_asked(server: &TestServer) {
     };
     while !is_listed() {}
     a.run(["store", "pull"]).code(1).stderr_contains("worker b on ");
+    let workers = a.run(["workers", "--json"]).success().json();
+    let worker = &workers["workers"][0];
+    assert!(worker["seen_at"].is_string() && worker["draining"] == false, "{workers}");
+    let host = worker["host"].as_str().unwrap();
+    a.run(["workers"]).success().stdout_contains(&format!("(on {host})"));
     a.run(["workers", "drain", "nobody"]).code(1).stderr_contains("is called \"nobody\"");
     a.run(["workers", "drain", "b"]).success().stdout_contains("1 worker leaves");
     b.ran(working.wait_with_output().unwrap()).success();

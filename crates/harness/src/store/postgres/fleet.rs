@@ -205,7 +205,8 @@ fn read(row: &Row) -> Result<FleetWorker, Trouble> {
         version: get(row, 4)?,
         labels: get(row, 5)?,
         task: task.and_then(|task| TaskId::parse(&task).ok()),
-        state: WorkerState::named(&state).ok_or_else(|| bad("state"))?,
+        // A newer version may know more of them.
+        state: WorkerState::named(&state).unwrap_or(WorkerState::Working),
         run: run.and_then(|run| RunId::parse(&run).ok()),
         started_at: Timestamp::from_seconds(get(row, 9)?),
         seen_at: Timestamp::from_seconds(get(row, 10)?),
