@@ -90,7 +90,7 @@ impl Bench {
             Some(_) => self.workspace.top_level(),
             None => &self.tools.root,
         };
-        let script = self.script(command, directory, SCRIPT_SECONDS, None);
+        let script = self.script(command, directory, SCRIPT_SECONDS, None).await;
         let ran = self.run(branch, script).await?;
         Ok(Some(Verdict::of(Found::Yes, ran.exit)))
     }
@@ -103,11 +103,11 @@ impl Bench {
         holder: &Holder,
     ) -> Result<Ran> {
         let directory = self.workspace.top_level();
-        let script = self.script(command, directory, SCRIPT_SECONDS, Some((task, holder)));
+        let script = self.script(command, directory, SCRIPT_SECONDS, Some((task, holder))).await;
         self.run(branch, script).await
     }
 
-    fn script(
+    async fn script(
         &self,
         command: &str,
         directory: &Path,
@@ -118,7 +118,7 @@ impl Bench {
             command: command.to_owned(),
             directory: directory.to_owned(),
             timeout: Duration::from_secs(seconds.max(1)),
-            environment: self.tools.variables(about, None),
+            environment: self.tools.variables(about, None).await,
         }
     }
 

@@ -38,7 +38,7 @@ pub async fn gate<A: Send + Sync>(
         shell: Arc::clone(&tools.shell),
         root: tools.root.clone(),
         directory: bench.workspace.top_level().to_owned(),
-        environment: tools.variables(None, tools.iteration().await?),
+        environment: tools.variables(None, tools.iteration().await?).await,
         redactor: tools.redactor.clone(),
         session: cx.session(),
         asking: Arc::new(|| ()),

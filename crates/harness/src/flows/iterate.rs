@@ -308,7 +308,7 @@ impl Doing {
             .folder(Home::of(&self.bench.tools.root).folder())
             .instructions(instructions)
             .promise(&self.run.completion_promise)
-            .environment(self.environment(turn.number))
+            .environment(self.environment(turn.number).await)
             .limits(limits)
             .cost_left_usd(turn.cost_left_usd)
             .kept(turn.kept.clone())
@@ -340,7 +340,7 @@ impl Doing {
         self.executions(number.checked_sub(1)?).last()
     }
 
-    pub(super) fn environment(&self, iteration: u32) -> Vec<(OsString, OsString)> {
+    pub(super) async fn environment(&self, iteration: u32) -> Vec<(OsString, OsString)> {
         let mut environment = self.bench.tools.environment.clone();
         let about = match &*self.errand {
             Errand::Task { task, holder, .. } => Some((&**task, holder)),
@@ -354,7 +354,7 @@ impl Doing {
             // reach this run.
             environment.retain(|(name, _)| name != "HARNESS_DAEMON");
         }
-        let own = self.bench.tools.variables(about, Some(iteration)).into_iter();
+        let own = self.bench.tools.variables(about, Some(iteration)).await.into_iter();
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment
     }
@@ -375,7 +375,8 @@ impl Doing {
         command: String,
         until: Option<Timestamp>,
     ) -> Result<Ended> {
-        let environment = self.bench.tools.variables(None, self.bench.tools.iteration().await?);
+        let environment =
+            self.bench.tools.variables(None, self.bench.tools.iteration().await?).await;
         let timeout_seconds = self.bench.tools.seconds_until(until).min(VERIFY_SECONDS);
         let check = Check { command, timeout_seconds, environment };
         let bench = self.bench.clone();

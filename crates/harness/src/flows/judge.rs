@@ -109,7 +109,7 @@ impl Judge {
         let row = self.bench.tools.with_runs(find).await?;
         let iteration = row.map_or(0, |row| row.iteration_count);
         let about = Some((&self.task, &self.holder));
-        Ok(Check::of(&self.task, self.bench.tools.variables(about, Some(iteration))))
+        Ok(Check::of(&self.task, self.bench.tools.variables(about, Some(iteration)).await))
     }
 
     async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {

@@ -167,13 +167,14 @@ impl Tools {
 
     /// Returns the variables that every agent, check, cleanup and summarizer receives, as far as
     /// they are known. The path of a prompt goes only to its own agent, with the execution.
-    pub(super) fn variables(
+    pub(super) async fn variables(
         &self,
         about: Option<(&Task, &Holder)>,
         iteration: Option<u32>,
     ) -> Vec<(String, String)> {
-        // The session number of the log. It is for people only, so the last one that was seen is enough:
-        // a store may let its reader wait, and this thread watches over agents.
+        // The session number of the log. It is for people only, so that the last one that was seen is
+        // enough if the ledger cannot be read.
+        _ = self.read_ledger_now().await;
         let session = self.session.load(Ordering::Relaxed);
         let all = Variables::of_root(self.root.display()).run(&self.run_id).session(session);
         let all = all.socket(self.socket.as_ref().map(|path| path.display()));

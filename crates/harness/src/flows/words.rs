@@ -156,7 +156,7 @@ where
     let prompt = Prompt::new(text)
         .in_tree(doing.bench.workspace.top_level())
         .folder(Home::of(&doing.bench.tools.root).folder())
-        .environment(doing.environment(turn.number))
+        .environment(doing.environment(turn.number).await)
         .limits(Limits { timeout, ..Limits::default() })
         .cost_left_usd(turn.cost_left_usd)
         .run_id(&doing.bench.tools.run_id)
