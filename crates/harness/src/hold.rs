@@ -25,8 +25,8 @@ use crate::{
 const PAUSES: Backoff =
     Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(5) };
 
-/// The time without an answer after which a database counts as away. It is longer than a call of the store
-/// waits for a connection.
+/// The time without an answer after which a database counts as away. It is longer than the patience of a
+/// call whose connection was lost.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// Repeats what needs the store until the store is back. An interrupt ends the wait, and so does a fence.

@@ -30,6 +30,9 @@ pub struct Settle {
     pub unproven: Vec<TaskId>,
 }
 
+/// The time by which the clock of a machine that commits may be behind.
+const CLOCKS_DIFFER_SECONDS: u64 = 3600;
+
 /// A result on a branch, as its commit names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LandedResult {
@@ -60,6 +63,12 @@ impl Settle {
             Some(Intent::Rollback { .. }) | None => None,
         };
         ledger.tasks().filter_map(of).collect()
+    }
+
+    /// Returns the time since which a commit can be a result of this ledger; `None` if that is not known.
+    /// An earlier ledger may have had tasks with the same ids.
+    pub fn since(ledger: &Ledger) -> Option<Timestamp> {
+        ledger.head().created.map(|created| created.minus(CLOCKS_DIFFER_SECONDS))
     }
 
     /// Returns the results among `found` that this command would complete.

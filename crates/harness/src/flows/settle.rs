@@ -12,9 +12,6 @@ use harness::{
 
 use super::Bench;
 
-/// The time by which the clock of a machine that commits may be behind.
-const CLOCKS_DIFFER: u64 = 3600;
-
 /// Reads the current ledger. If it is not settled which forgotten results have landed, that is done
 /// first.
 pub(super) async fn settled_ledger(bench: &Bench) -> Result<Ledger> {
@@ -63,11 +60,9 @@ async fn void(bench: &Bench, ledger: &Ledger, tokens: Vec<(TaskId, CommitId)>) -
 /// nothing: its results are commits in the tree in which it works.
 async fn look(bench: &Bench, ledger: &Ledger) -> Result<Vec<LandedResult>> {
     let Some(place) = &bench.own else { return Ok(Vec::new()) };
-    let head = ledger.head();
-    let target = head.session_config.target_branch.iter().cloned();
+    let target = ledger.head().session_config.target_branch.iter().cloned();
     let branches: Vec<String> = target.chain([LANDED_BRANCH.to_owned()]).collect();
-    // An earlier ledger may have had tasks with the same ids. Clocks differ a little.
-    let since = head.created.map(|created| created.minus(CLOCKS_DIFFER));
+    let since = Settle::since(ledger);
     Ok(place.repository(move |git, _| git.landed_results(&branches, since)).await??)
 }
 

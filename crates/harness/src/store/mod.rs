@@ -227,7 +227,9 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns whether the store cannot be reached at this moment. The same call may succeed later. Files are always reached: an error of the disk is none of these.
+    /// Returns whether the store cannot be reached at this moment. The same call may succeed later. A
+    /// store that is [`Silent`](Self::Silent) may still make the change. Files are always reached: an
+    /// error of the disk is none of these.
     pub fn is_unreachable(&self) -> bool {
         match self {
             #[cfg(feature = "postgres")]
